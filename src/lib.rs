@@ -1,0 +1,9 @@
+//! Hanzo Edge: on-device inference for language models in browsers and natively.
+//!
+//! The layers, lowest first; a module uses only strictly lower ones (see `docs/architecture.md`):
+//! `error` · `tensor` `bytes` · `quant` `shader` `kernels` `text` · `format` `graph` · `ops` · `models` · `optimize` ·
+//! `plan` · `backend` · `generate` · `engine` · `web`, and the command line program.
+
+pub mod error;
+pub mod quant;
+pub mod tensor;
