@@ -1,0 +1,113 @@
+// Compiles the crate to WASM and makes its JS glue in dist/, unless nothing changed since the last time.
+
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { needBindgen } from './bindgen.mjs';
+import { findWasmTarget } from './rust.mjs';
+import { ROOT, Stop, must, say } from './shell.mjs';
+
+export const DIST = join(ROOT, 'dist');
+/** What a user of the package downloads before the model, at most. */
+export const GZIP_BUDGET_BYTES = 1_500_000;
+
+/** The modules of the package. `name` is the file stem in dist/, `features` become rustc's `-Ctarget-feature`. */
+export const MODULES = [{ name: 'hanzo-edge', features: '+simd128' }];
+
+const OPT_FLAGS = ['-O3', '--enable-simd', '--enable-bulk-memory', '--enable-sign-ext', '--enable-mutable-globals', '--enable-nontrapping-float-to-int', '--enable-reference-types', '--enable-multivalue'];
+
+/**
+ * Builds every module and checks its size; returns `[{ name, bytes, gzipBytes, built }]`.
+ * `release` is for the published package: link-time optimization and wasm-opt, minutes instead of seconds.
+ */
+export async function buildWasm({ release = false } = {}) {
+  const { route, missing, hint } = await findWasmTarget();
+  if (!route) throw new Stop(`${missing} is missing: run \`npm run setup\` (${hint})`);
+  const bindgen = await needBindgen();
+  const results = [];
+  for (const module of MODULES) {
+    const stamp = join(targetFolder(release), `${module.name}.stamp`);
+    const key = `${route.name} ${bindgen} ${module.features} ${hashOfInputs()}`;
+    const done = existsSync(stamp) && readFileSync(stamp, 'utf8') === `${key} ${hashOfOutput(module)}`;
+    if (!done) {
+      await compile(module, route, bindgen, release);
+      writeFileSync(stamp, `${key} ${hashOfOutput(module)}`);
+    }
+    results.push({ ...checkedSize(module), built: !done });
+  }
+  return results;
+}
+
+async function compile(module, route, bindgen, release) {
+  say(`build: ${module.name}.wasm (${route.name} toolchain${release ? ', link-time optimization' : ''})`);
+  const target = targetFolder(release);
+  const env = {
+    ...route.env,
+    RUSTFLAGS: `-Ctarget-feature=${module.features} --cfg getrandom_backend="wasm_js"`,
+    ...(release ? { CARGO_PROFILE_WEB_LTO: 'fat' } : {}),
+  };
+  const args = ['build', '--lib', '--locked', '--profile', 'web', '--target', 'wasm32-unknown-unknown', '--target-dir', target, ...route.args];
+  await must('compiling to WASM', route.cargo, args, { env });
+  mkdirSync(DIST, { recursive: true });
+  const compiled = join(target, 'wasm32-unknown-unknown', 'web', 'hanzo_edge.wasm');
+  await must('making the JS glue', bindgen, ['--target', 'web', '--omit-default-module-path', '--out-dir', DIST, '--out-name', module.name, compiled], { quiet: true });
+  // A fixed and unique name, so that users of any bundler can copy the file.
+  renameSync(join(DIST, `${module.name}_bg.wasm`), join(DIST, `${module.name}.wasm`));
+  rmSync(join(DIST, `${module.name}_bg.wasm.d.ts`), { force: true });
+  if (release) await optimize(join(DIST, `${module.name}.wasm`));
+}
+
+async function optimize(path) {
+  say('build: wasm-opt');
+  const wasmOpt = join(ROOT, 'node_modules', '.bin', process.platform === 'win32' ? 'wasm-opt.cmd' : 'wasm-opt');
+  await must('optimizing the WASM module', wasmOpt, [...OPT_FLAGS, path, '-o', path], { quiet: true });
+}
+
+function checkedSize(module) {
+  const bytes = readFileSync(join(DIST, `${module.name}.wasm`));
+  const gzipBytes = gzipSync(bytes, { level: 9 }).length;
+  say(`build: ${module.name}.wasm ${megabytes(bytes.length)} MB, gzipped ${megabytes(gzipBytes)} MB of ${megabytes(GZIP_BUDGET_BYTES)} MB`);
+  if (gzipBytes > GZIP_BUDGET_BYTES) throw new Stop(`${module.name}.wasm is over its size budget: ${gzipBytes} of ${GZIP_BUDGET_BYTES} bytes gzipped`);
+  return { name: module.name, bytes: bytes.length, gzipBytes };
+}
+
+/** Its own target folder, since other flags would otherwise rebuild everything at each change between native and web. */
+function targetFolder(release) {
+  const base = process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target');
+  return `${base}-web${release ? '-release' : ''}`;
+}
+
+/** A hash of all that the module is made from. */
+function hashOfInputs() {
+  const hash = createHash('sha256');
+  const files = ['Cargo.toml', 'Cargo.lock', 'build.rs'].map((name) => join(ROOT, name)).filter(existsSync);
+  for (const folder of ['src', 'shaders']) files.push(...filesUnder(join(ROOT, folder)));
+  for (const file of files) {
+    const name = relative(ROOT, file);
+    if (!name.startsWith(join('src', 'cli'))) hash.update(`${name}\0`).update(readFileSync(file));
+  }
+  return hash.digest('hex');
+}
+
+function hashOfOutput(module) {
+  const hash = createHash('sha256');
+  for (const suffix of ['.js', '.d.ts', '.wasm']) {
+    const path = join(DIST, module.name + suffix);
+    if (!existsSync(path)) return 'none';
+    hash.update(readFileSync(path));
+  }
+  return hash.digest('hex');
+}
+
+function filesUnder(folder) {
+  if (!existsSync(folder)) return [];
+  return readdirSync(folder, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name))
+    .sort();
+}
+
+function megabytes(bytes) {
+  return (bytes / 1e6).toFixed(2);
+}
