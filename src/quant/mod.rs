@@ -1,29 +1,46 @@
 //! How weights are stored: the block formats of files, and the packed layouts that the kernels read.
 //! Knows nothing of file containers, operators or devices.
+//!
+//! A format is one file here and one row of [`BLOCK_FORMATS`]; nothing else in the crate lists formats.
 
+mod block;
+mod pack;
 mod packed;
 
+mod bf16;
+mod f16;
+mod f32;
+mod q4_0;
+mod q4_1;
+mod q6_k;
+mod q8_0;
+
+#[cfg(test)]
+mod tests;
+
+pub use block::BlockFormat;
+pub use pack::{pack_rows, unpack_row, unpack_rows};
 pub use packed::{Codes, PackedLayout, PackedRows};
 
-use crate::error::Result;
+/// Every block format, by ggml's type number.
+pub static BLOCK_FORMATS: &[&BlockFormat] = &[
+    &f32::FORMAT,
+    &f16::FORMAT,
+    &q4_0::FORMAT,
+    &q4_1::FORMAT,
+    &q8_0::FORMAT,
+    &q6_k::FORMAT,
+    &bf16::FORMAT,
+];
 
-/// A weight format as files store it: rows of blocks of `block_len` elements in `block_bytes` bytes.
-/// Plain floats are blocks of one element.
-pub struct BlockFormat {
-    /// ggml's name in lower case, e.g. `q4_0`.
-    pub name: &'static str,
-    /// ggml's type number, as GGUF writes it.
-    pub ggml_id: u32,
-    /// Elements in a block.
-    pub block_len: usize,
-    /// Bytes of a block.
-    pub block_bytes: usize,
-    /// The layout the kernels read this format in.
-    pub layout: PackedLayout,
-    /// Decodes whole blocks: `bytes.len() / block_bytes * block_len == out.len()`.
-    pub dequantize: fn(bytes: &[u8], out: &mut [f32]),
-    /// Decodes one block to integer codes and one `(scale, bias)` per group of the layout
-    /// (`value = scale * code + bias`), for formats that are packed as codes.
-    /// Fails only where a value of the file cannot be expressed in the layout.
-    pub unpack: Option<fn(block: &[u8], codes: &mut [i8], groups: &mut [(f32, f32)]) -> Result<()>>,
+/// The format with this type number of ggml, as GGUF files write it.
+#[must_use]
+pub fn block_format_by_ggml_id(ggml_id: u32) -> Option<&'static BlockFormat> {
+    BLOCK_FORMATS.iter().copied().find(|format| format.ggml_id == ggml_id)
+}
+
+/// The format with this name, e.g. `q4_0` (any case).
+#[must_use]
+pub fn block_format_by_name(name: &str) -> Option<&'static BlockFormat> {
+    BLOCK_FORMATS.iter().copied().find(|format| format.name.eq_ignore_ascii_case(name))
 }

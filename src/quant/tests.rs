@@ -1,0 +1,263 @@
+//! Tests of the block formats against candle's decoder and encoder, and of the packed planes against the layout's text.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use candle_core::Device;
+use candle_core::quantized::{GgmlDType, QStorage, QTensor};
+
+use super::{BLOCK_FORMATS, BlockFormat, PackedLayout, block_format_by_ggml_id, block_format_by_name};
+use super::{pack_rows, unpack_rows};
+use crate::error::ErrorKind;
+
+/// Bytes from a fixed seed.
+fn random_bytes(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// Floats in -1..1 from a fixed seed.
+fn random_floats(seed: u64, len: usize) -> Vec<f32> {
+    let bytes = random_bytes(seed, len * 2);
+    bytes.as_chunks::<2>().0.iter().map(|pair| f32::from(i16::from_le_bytes(*pair)) / 32768.0).collect()
+}
+
+/// Where a block of this format holds f16 scales.
+fn scale_offsets(name: &str) -> &'static [usize] {
+    match name {
+        "q4_0" | "q5_0" | "q8_0" | "iq4_nl" => &[0],
+        "q4_1" | "q5_1" | "q4_k" | "q5_k" => &[0, 2],
+        "q2_k" => &[80, 82],
+        "q3_k" => &[108],
+        "q6_k" => &[208],
+        _ => &[],
+    }
+}
+
+/// Random blocks whose f16 scales are moderate, so that products with sub-scales stay in f16's normal range.
+fn moderate_blocks(format: &BlockFormat, seed: u64, blocks: usize) -> Vec<u8> {
+    let mut bytes = random_bytes(seed, blocks * format.block_bytes);
+    for (index, block) in bytes.chunks_exact_mut(format.block_bytes).enumerate() {
+        for &offset in scale_offsets(format.name) {
+            let scale = half::f16::from_f32((index as f32 * 0.37 + offset as f32).sin() * 0.5);
+            block[offset..offset + 2].copy_from_slice(&scale.to_le_bytes());
+        }
+        match format.name {
+            "mxfp4" => block[0] = 120 + block[0] % 16,
+            "f32" => block.copy_from_slice(&(index as f32).cos().to_le_bytes()),
+            "f16" => block.copy_from_slice(&half::f16::from_f32((index as f32).cos()).to_le_bytes()),
+            "bf16" => block.copy_from_slice(&half::bf16::from_f32((index as f32).cos()).to_le_bytes()),
+            _ => {}
+        }
+    }
+    bytes
+}
+
+fn candle_type(name: &str) -> Option<GgmlDType> {
+    Some(match name {
+        "f32" => GgmlDType::F32,
+        "f16" => GgmlDType::F16,
+        "bf16" => GgmlDType::BF16,
+        "q4_0" => GgmlDType::Q4_0,
+        "q4_1" => GgmlDType::Q4_1,
+        "q5_0" => GgmlDType::Q5_0,
+        "q5_1" => GgmlDType::Q5_1,
+        "q8_0" => GgmlDType::Q8_0,
+        "q2_k" => GgmlDType::Q2K,
+        "q3_k" => GgmlDType::Q3K,
+        "q4_k" => GgmlDType::Q4K,
+        "q5_k" => GgmlDType::Q5K,
+        "q6_k" => GgmlDType::Q6K,
+        _ => return None,
+    })
+}
+
+fn candle_dequantize(dtype: GgmlDType, bytes: &[u8], elements: usize) -> Vec<f32> {
+    let storage = QStorage::from_data(bytes.to_vec().into(), &Device::Cpu, dtype).unwrap();
+    let tensor = QTensor::new(storage, elements).unwrap();
+    tensor.dequantize(&Device::Cpu).unwrap().to_vec1::<f32>().unwrap()
+}
+
+fn decode(format: &BlockFormat, bytes: &[u8]) -> Vec<f32> {
+    let mut out = vec![0.0; bytes.len() / format.block_bytes * format.block_len];
+    format.decode(bytes, &mut out).unwrap();
+    out
+}
+
+fn assert_same_bits(format: &BlockFormat, ours: &[f32], theirs: &[f32]) {
+    assert_eq!(ours.len(), theirs.len());
+    for (index, (ours, theirs)) in ours.iter().zip(theirs).enumerate() {
+        let same = ours.to_bits() == theirs.to_bits() || (ours.is_nan() && theirs.is_nan());
+        assert!(same, "{}: element {index} is {ours}, candle says {theirs}", format.name);
+    }
+}
+
+#[test]
+fn every_block_of_any_bytes_decodes_to_the_bits_of_candle() {
+    let mut compared = 0;
+    for format in BLOCK_FORMATS {
+        let Some(dtype) = candle_type(format.name) else { continue };
+        // Fully random bytes hold every kind of f16 scale: subnormal, infinite, NaN and negative.
+        let blocks = 4096usize.div_ceil(format.block_len) * 16;
+        for bytes in [random_bytes(7, blocks * format.block_bytes), moderate_blocks(format, 8, blocks)] {
+            let ours = decode(format, &bytes);
+            assert_same_bits(format, &ours, &candle_dequantize(dtype, &bytes, ours.len()));
+        }
+        compared += 1;
+    }
+    assert_eq!(compared, 7);
+}
+
+#[test]
+fn quantizing_gives_the_bytes_of_candle() {
+    let mut compared = 0;
+    for format in BLOCK_FORMATS.iter().filter(|format| format.quantize.is_some()) {
+        let Some(dtype) = candle_type(format.name) else { continue };
+        let mut values = random_floats(3, 32 * 256);
+        values[64..96].fill(0.0);
+        values[96..128].fill(0.25);
+        values[128..160].fill(-0.75);
+        let tensor = candle_core::Tensor::new(values.as_slice(), &Device::Cpu).unwrap();
+        let theirs = QTensor::quantize(&tensor, dtype).unwrap();
+        assert_eq!(format.encode(&values).unwrap(), theirs.data().unwrap().as_ref(), "{}", format.name);
+        compared += 1;
+    }
+    assert!(compared >= 6);
+}
+
+#[test]
+fn packed_rows_read_back_as_the_decoded_values() {
+    for format in BLOCK_FORMATS {
+        let columns = format.block_len.max(32) * 3;
+        for rows in [1, 3, 4, 5, 8] {
+            let bytes = moderate_blocks(format, rows as u64, rows * columns / format.block_len);
+            let expected = decode(format, &bytes);
+            let packed = pack_rows(format, &bytes, rows, columns).unwrap();
+            let mut found = vec![f32::NAN; rows * columns];
+            unpack_rows(&packed, &mut found).unwrap();
+            for (index, (expected, found)) in expected.iter().zip(&found).enumerate() {
+                // Scales that are products are rounded to f16 once more: half a unit of 11 bits, on scale and bias.
+                let exact = !format.name.ends_with("_k");
+                let largest = expected.abs().max(32.0 * 0.5);
+                let allowed = if exact { 0.0 } else { largest * f32::exp2(-11.0) * 4.0 };
+                let off = (expected - found).abs();
+                assert!(off <= allowed, "{}: element {index} is {found}, expected {expected}", format.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn planes_have_the_sizes_of_their_layout() {
+    for format in BLOCK_FORMATS {
+        let (rows, columns) = (6, format.block_len.max(32));
+        let bytes = moderate_blocks(format, 1, rows * columns / format.block_len);
+        let packed = pack_rows(format, &bytes, rows, columns).unwrap();
+        let sizes = [&packed.low, &packed.high, &packed.scales].map(|plane| plane.len() * 4);
+        assert_eq!(sizes, format.layout.plane_bytes(rows, columns), "{}", format.name);
+    }
+}
+
+#[test]
+fn parts_of_four_rows_concatenate_plane_by_plane() {
+    for format in BLOCK_FORMATS {
+        let columns = format.block_len.max(32);
+        let bytes = moderate_blocks(format, 2, 7 * columns / format.block_len);
+        let cut = columns / format.block_len * format.block_bytes * 4;
+        let whole = pack_rows(format, &bytes, 7, columns).unwrap();
+        let mut first = pack_rows(format, &bytes[..cut], 4, columns).unwrap();
+        let second = pack_rows(format, &bytes[cut..], 3, columns).unwrap();
+        first.low.extend(second.low);
+        first.high.extend(second.high);
+        first.scales.extend(second.scales);
+        first.rows = 7;
+        assert_eq!(first, whole, "{}", format.name);
+    }
+}
+
+#[test]
+fn nibble_words_hold_columns_0_to_3_low_and_4_to_7_high() {
+    let format = block_format_by_name("Q4_0").unwrap();
+    // Code of column k is k mod 16; the file keeps columns 0..16 in low nibbles and 16..32 in high ones.
+    let mut block = half::f16::from_f32(1.0).to_le_bytes().to_vec();
+    block.extend((0..16u8).map(|k| k | (k << 4)));
+    let packed = pack_rows(format, &block, 1, 32).unwrap();
+    assert_eq!(packed.low[0], u32::from_le_bytes([0x40, 0x51, 0x62, 0x73]));
+    assert_eq!(packed.low[4], u32::from_le_bytes([0xc8, 0xd9, 0xea, 0xfb]));
+    assert_eq!(packed.low[1..4], [0, 0, 0]);
+    assert_eq!(packed.scales, [0x3c00, 0]);
+}
+
+#[test]
+fn odd_columns_of_f16_are_padded_by_a_zero() {
+    let format = block_format_by_name("f16").unwrap();
+    let bytes: Vec<u8> = [1.0f32, 2.0, 3.0].repeat(2).iter().flat_map(|v| half::f16::from_f32(*v).to_le_bytes()).collect();
+    let packed = pack_rows(format, &bytes, 2, 3).unwrap();
+    assert_eq!(packed.low, [0x4000_3c00, 0x4200, 0x4000_3c00, 0x4200]);
+    let mut out = [0.0; 6];
+    unpack_rows(&packed, &mut out).unwrap();
+    assert_eq!(out, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn wrong_sizes_are_errors() {
+    let format = block_format_by_name("q4_0").unwrap();
+    let bytes = moderate_blocks(format, 1, 4);
+    for (rows, columns) in [(4, 31), (3, 32), (5, 32), (usize::MAX, 64), (usize::MAX / 2, 1 << 40)] {
+        let error = pack_rows(format, &bytes, rows, columns).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::MalformedFile, "{rows} x {columns}: {error}");
+    }
+    assert!(format.decode(&bytes, &mut [0.0; 127]).is_err());
+    assert!(format.encode(&[0.0; 33]).is_err());
+    assert!(pack_rows(format, &[], 0, 32).unwrap().low.is_empty());
+    let dense = block_format_by_name("f32").unwrap();
+    assert!(pack_rows(dense, &[], usize::MAX, 0).is_err());
+}
+
+#[test]
+fn scales_beyond_f16_are_refused_and_hostile_ones_do_not_panic() {
+    for format in BLOCK_FORMATS {
+        let columns = format.block_len.max(32);
+        for seed in 0..64 {
+            let bytes = random_bytes(seed, columns / format.block_len * format.block_bytes * 4);
+            if let Err(error) = pack_rows(format, &bytes, 4, columns) {
+                assert_eq!(error.kind(), ErrorKind::UnsupportedModel, "{}: {error}", format.name);
+            }
+        }
+    }
+    let format = block_format_by_name("q6_k").unwrap();
+    let mut block = vec![1; 210];
+    block[192..208].fill(127);
+    block[208..].copy_from_slice(&half::f16::MAX.to_le_bytes());
+    assert!(pack_rows(format, &block, 1, 256).unwrap_err().message().contains("65504"));
+}
+
+#[test]
+fn formats_are_found_by_id_and_name_and_none_is_doubled() {
+    for format in BLOCK_FORMATS {
+        assert!(std::ptr::eq(block_format_by_ggml_id(format.ggml_id).unwrap(), *format));
+        assert!(std::ptr::eq(block_format_by_name(&format.name.to_uppercase()).unwrap(), *format));
+        assert_eq!(format.unpack.is_some(), matches!(format.layout, PackedLayout::Coded { .. }));
+    }
+    assert!(block_format_by_ggml_id(9999).is_none());
+}
+
+/// Not a check but a figure: `cargo test --release --lib pack_speed -- --ignored --nocapture`.
+#[test]
+#[ignore = "prints speeds, checks nothing"]
+fn pack_speed() {
+    for format in BLOCK_FORMATS {
+        let (rows, columns) = (2048, 2048);
+        let bytes = moderate_blocks(format, 1, rows * columns / format.block_len);
+        let started = std::time::Instant::now();
+        for _ in 0..4 {
+            std::hint::black_box(pack_rows(format, std::hint::black_box(&bytes), rows, columns).unwrap());
+        }
+        let speed = bytes.len() as f64 * 4.0 / started.elapsed().as_secs_f64() / 1e6;
+        println!("{}: {speed:.0} MB/s", format.name);
+    }
+}
