@@ -110,8 +110,9 @@ pub(super) trait CodedBlock<const BYTES: usize, const LEN: usize, const GROUPS: 
     /// Splits one block. The bias (second of a pair) is read only from affine formats.
     fn split(block: &[u8; BYTES], codes: &mut [i8; LEN], groups: &mut [(f32, f32); GROUPS]);
 
-    /// Fails where the scales cannot be written as f16 without losing what the block says.
-    fn check(_codes: &[i8; LEN], _groups: &[(f32, f32); GROUPS]) -> Result<()> {
+    /// Fails where the scales cannot be written as f16 without losing what the block says; may replace them where
+    /// that changes no value.
+    fn check(_codes: &[i8; LEN], _groups: &mut [(f32, f32); GROUPS]) -> Result<()> {
         Ok(())
     }
 }
@@ -202,6 +203,24 @@ pub(super) fn split_nibbles(bytes: &[u8], codes: &mut [i8]) {
     for ((&byte, low), high) in bytes.iter().zip(low).zip(high) {
         *low = (byte & 15) as i8;
         *high = (byte >> 4) as i8;
+    }
+}
+
+/// Writes the bit pairs of 64 bytes to 256 codes: each 32 bytes hold four runs of 32 codes, from the lowest pair up.
+pub(super) fn split_pairs(bytes: &[u8], codes: &mut [i8; 256]) {
+    for (bytes, codes) in bytes.chunks_exact(32).zip(codes.chunks_exact_mut(128)) {
+        for (pair, codes) in codes.chunks_exact_mut(32).enumerate() {
+            for (code, &byte) in codes.iter_mut().zip(bytes) {
+                *code = (byte >> (2 * pair) & 3) as i8;
+            }
+        }
+    }
+}
+
+/// Replaces each 4-bit code by the value it stands for.
+pub(super) fn look_up(values: &[i8; 16], codes: &mut [i8]) {
+    for code in codes {
+        *code = values[usize::from(code.cast_unsigned() & 15)];
     }
 }
 

@@ -10,8 +10,16 @@ mod packed;
 mod bf16;
 mod f16;
 mod f32;
+mod iq4_nl;
+mod mxfp4;
+mod q2_k;
+mod q3_k;
 mod q4_0;
 mod q4_1;
+mod q4_k;
+mod q5_0;
+mod q5_1;
+mod q5_k;
 mod q6_k;
 mod q8_0;
 
@@ -28,9 +36,17 @@ pub static BLOCK_FORMATS: &[&BlockFormat] = &[
     &f16::FORMAT,
     &q4_0::FORMAT,
     &q4_1::FORMAT,
+    &q5_0::FORMAT,
+    &q5_1::FORMAT,
     &q8_0::FORMAT,
+    &q2_k::FORMAT,
+    &q3_k::FORMAT,
+    &q4_k::FORMAT,
+    &q5_k::FORMAT,
     &q6_k::FORMAT,
+    &iq4_nl::FORMAT,
     &bf16::FORMAT,
+    &mxfp4::FORMAT,
 ];
 
 /// The format with this type number of ggml, as GGUF files write it.
