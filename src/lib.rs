@@ -4,6 +4,12 @@
 //! `error` · `tensor` `bytes` · `quant` `shader` `kernels` `text` · `format` `graph` · `ops` · `models` · `optimize` ·
 //! `plan` · `backend` · `generate` · `engine` · `web`, and the command line program.
 
+pub mod backend;
 pub mod error;
+pub mod graph;
+pub mod kernels;
+pub mod ops;
+pub mod plan;
 pub mod quant;
+pub mod shader;
 pub mod tensor;
