@@ -6,6 +6,7 @@
 
 pub mod backend;
 pub mod error;
+pub mod generate;
 pub mod graph;
 pub mod kernels;
 pub mod ops;
