@@ -5,7 +5,9 @@
 //! `plan` · `backend` · `generate` · `engine` · `web`, and the command line program.
 
 pub mod backend;
+pub mod bytes;
 pub mod error;
+pub mod format;
 pub mod graph;
 pub mod kernels;
 pub mod ops;
