@@ -77,7 +77,7 @@ mod tests {
     fn ranges_are_checked_against_the_length() {
         let source = ByteSource::memory(vec![1, 2, 3, 4]);
         assert_eq!(source.read(1..3).unwrap(), [2, 3]);
-        assert_eq!(source.read(4..4).unwrap(), []);
+        assert!(source.read(4..4).unwrap().is_empty());
         #[allow(clippy::reversed_empty_ranges)]
         for range in [0..5, 5..6, 3..2, 0..u64::MAX, u64::MAX..u64::MAX, 1 << 32..(1 << 32) + 1] {
             let error = source.read(range).unwrap_err();

@@ -308,7 +308,9 @@ impl Metadata {
         let Some(strings) = self.get::<&Strings>(key)? else { return Ok(None) };
         let checked = strings.iter().enumerate().map(|(index, bytes)| match std::str::from_utf8(bytes) {
             Ok(text) => Ok(text.to_owned()),
-            Err(_) => Err(Error::malformed(format!("expected UTF-8, found {:?} in entry {index}", shown(bytes))).at(key)),
+            Err(_) => {
+                Err(Error::malformed(format!("expected UTF-8, found {:?} in entry {index}", shown(bytes))).at(key))
+            }
         });
         checked.collect::<Result<_>>().map(Some)
     }

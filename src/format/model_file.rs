@@ -50,7 +50,9 @@ impl TensorInfo {
         };
         match (at(rows.start), at(rows.end)) {
             (Some(start), Some(end)) if start <= end => Ok(start..end),
-            _ => Err(Error::internal(format!("expected rows within 0..{}, found {rows:?}", self.rows())).at(&self.name)),
+            _ => {
+                Err(Error::internal(format!("expected rows within 0..{}, found {rows:?}", self.rows())).at(&self.name))
+            }
         }
     }
 }
@@ -129,7 +131,8 @@ impl ModelFile {
 
     /// As [`ModelFile::tensor`], but a missing tensor is an error that names it.
     pub fn require_tensor(&self, name: &str) -> Result<&TensorInfo> {
-        self.tensor(name).ok_or_else(|| Error::malformed("expected this tensor in the file, found none of the name").at(name))
+        self.tensor(name)
+            .ok_or_else(|| Error::malformed("expected this tensor in the file, found none of the name").at(name))
     }
 
     /// Bytes of all tensors as stored.

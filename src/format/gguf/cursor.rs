@@ -70,7 +70,11 @@ impl<'a> Cursor<'a> {
         }
         match self.items_left.checked_sub(count) {
             Some(left) => self.items_left = left,
-            None => return Err(Error::malformed(format!("expected at most {} items, found {count}", self.items_left)).into()),
+            None => {
+                return Err(
+                    Error::malformed(format!("expected at most {} items, found {count}", self.items_left)).into()
+                );
+            }
         }
         Ok(())
     }
@@ -129,5 +133,6 @@ pub(super) fn len64(len: usize) -> u64 {
 
 /// A count in this platform's width.
 pub(super) fn to_usize(count: u64) -> Result<usize, Stop> {
-    usize::try_from(count).map_err(|_| Stop::Bad(Error::out_of_memory(format!("{count} is more than this platform can count"))))
+    usize::try_from(count)
+        .map_err(|_| Stop::Bad(Error::out_of_memory(format!("{count} is more than this platform can count"))))
 }

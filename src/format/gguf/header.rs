@@ -33,7 +33,8 @@ pub(super) fn parse(prefix: &[u8], file_len: Option<u64>) -> Result<Parsed> {
         Err(Stop::Bad(error)) => Err(error),
         Err(Stop::NeedBytes(least)) => {
             // Doubling keeps the total work linear however little each step would need.
-            let wanted = least.max(len64(prefix.len()).saturating_mul(2)).max(64 << 10).min(least.max(MAX_HEADER_BYTES));
+            let wanted =
+                least.max(len64(prefix.len()).saturating_mul(2)).max(64 << 10).min(least.max(MAX_HEADER_BYTES));
             Ok(Parsed::NeedBytes(file_len.map_or(wanted, |len| wanted.min(len))))
         }
     }
@@ -65,11 +66,15 @@ fn header(cursor: &mut Cursor<'_>, file_len: Option<u64>) -> Result<FileHeader, 
 fn version(cursor: &mut Cursor<'_>) -> Result<u32, Stop> {
     let magic = cursor.array::<4>()?;
     if &magic != b"GGUF" {
-        return Err(Error::malformed(format!("expected a file that begins with \"GGUF\", found {:?}", shown(&magic))).into());
+        return Err(
+            Error::malformed(format!("expected a file that begins with \"GGUF\", found {:?}", shown(&magic))).into()
+        );
     }
     match cursor.u32()? {
         version @ (2 | 3) => Ok(version),
-        version if version.swap_bytes() <= 3 => Err(Error::unsupported("expected a little-endian GGUF file, found a big-endian one").into()),
+        version if version.swap_bytes() <= 3 => {
+            Err(Error::unsupported("expected a little-endian GGUF file, found a big-endian one").into())
+        }
         version => Err(Error::unsupported(format!("expected GGUF version 2 or 3, found {version}")).into()),
     }
 }
@@ -147,7 +152,10 @@ fn strings(cursor: &mut Cursor<'_>, count: u64) -> Result<Strings, Stop> {
 
 fn arrays(cursor: &mut Cursor<'_>, count: u64, depth: usize) -> Result<Vec<Array>, Stop> {
     let Some(depth) = depth.checked_sub(1) else {
-        return Err(Error::malformed(format!("expected arrays nested at most {MAX_ARRAY_DEPTH} deep, found deeper ones")).into());
+        return Err(Error::malformed(format!(
+            "expected arrays nested at most {MAX_ARRAY_DEPTH} deep, found deeper ones"
+        ))
+        .into());
     };
     cursor.expect_items(count, 12)?;
     (0..count).map(|_| array(cursor, depth)).collect()
@@ -203,7 +211,9 @@ fn stored_bytes(dims: &[u64], format: &BlockFormat) -> Result<u64> {
     let columns = dims.first().copied().unwrap_or(1);
     if !columns.is_multiple_of(len64(format.block_len)) {
         let (name, len) = (format.name, format.block_len);
-        return Err(Error::malformed(format!("expected rows in multiples of {len} elements for {name}, found {columns}")));
+        return Err(Error::malformed(format!(
+            "expected rows in multiples of {len} elements for {name}, found {columns}"
+        )));
     }
     let elements = dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim));
     elements.and_then(|elements| format.bytes_of(elements)).ok_or_else(|| past_64_bits(dims))
@@ -223,7 +233,8 @@ fn place(tensors: &mut [TensorInfo], data_start: u64, file_len: Option<u64>) -> 
         let absolute = tensor.range.start.checked_add(data_start).zip(tensor.range.end.checked_add(data_start));
         let Some((start, end)) = absolute.filter(|&(_, end)| file_len.is_none_or(|len| end <= len)) else {
             let (end, len) = (u128::from(tensor.range.end) + u128::from(data_start), file_len.unwrap_or(u64::MAX));
-            let error = Error::malformed(format!("expected its data up to byte {end}, but the file ends at byte {len}"));
+            let error =
+                Error::malformed(format!("expected its data up to byte {end}, but the file ends at byte {len}"));
             return Err(error.at(shown(tensor.name.as_bytes())));
         };
         tensor.range = start..end;

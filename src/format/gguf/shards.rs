@@ -27,7 +27,8 @@ pub(super) fn join(mut headers: Vec<FileHeader>) -> Result<ModelFile> {
     let expected = headers.get(first).map(|header| header.metadata.get::<usize>(TENSORS)).transpose()?.flatten();
     if let Some(expected) = expected.filter(|&expected| order.len() > 1 && expected != tensors.len()) {
         let found = tensors.len();
-        let message = format!("expected {expected} tensors in all files together, found {found}: one is of another model");
+        let message =
+            format!("expected {expected} tensors in all files together, found {found}: one is of another model");
         return Err(Error::invalid_argument(message));
     }
     let n_shards = headers.len();
@@ -48,7 +49,8 @@ fn order(headers: &[FileHeader]) -> Result<Vec<usize>> {
             }
             _ => {
                 let files = headers.len();
-                let message = format!("expected {files} parts of one model, found a file that is not a part of a split model");
+                let message =
+                    format!("expected {files} parts of one model, found a file that is not a part of a split model");
                 return Err(Error::invalid_argument(message));
             }
         });
@@ -76,7 +78,9 @@ fn check_complete(sorted: &[usize], count: usize) -> Result<()> {
         let missing = (0..count).filter(|number| sorted.binary_search(number).is_err()).take(5);
         let missing: Vec<String> = missing.map(|number| number.saturating_add(1).to_string()).collect();
         let (missing, found) = (missing.join(", "), sorted.len());
-        return Err(Error::not_found(format!("expected {count} parts, found {found}: missing part {missing} of {count}")));
+        return Err(Error::not_found(format!(
+            "expected {count} parts, found {found}: missing part {missing} of {count}"
+        )));
     }
     Ok(())
 }
