@@ -15,5 +15,6 @@ pub mod ops;
 pub mod optimize;
 pub mod plan;
 pub mod quant;
+pub mod registry;
 pub mod shader;
 pub mod tensor;
