@@ -2,7 +2,7 @@
 //!
 //! The layers, lowest first; a module uses only strictly lower ones (see `docs/architecture.md`):
 //! `error` · `tensor` `bytes` · `quant` `shader` `kernels` `text` · `format` `graph` · `ops` · `models` · `optimize` ·
-//! `plan` · `backend` · `generate` · `engine` · `web`, and the command line program.
+//! `plan` · `backend` · `generate` `registry` · `engine` · `web`, and the command line program.
 
 pub mod backend;
 pub mod bytes;
