@@ -31,7 +31,8 @@ impl ControlTokens {
     /// # Errors
     /// `MalformedFile` when they are too many to search for.
     pub fn new<'t>(tokens: impl IntoIterator<Item = (u32, &'t str)>) -> Result<Self> {
-        let (ids, spellings): (Vec<u32>, Vec<&str>) = tokens.into_iter().filter(|(_, spelling)| !spelling.is_empty()).unzip();
+        let (ids, spellings): (Vec<u32>, Vec<&str>) =
+            tokens.into_iter().filter(|(_, spelling)| !spelling.is_empty()).unzip();
         let matcher = (!ids.is_empty())
             .then(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&spellings))
             .transpose()

@@ -76,8 +76,17 @@ impl Decoding {
 /// The spaces that word pieces put before English punctuation, taken out.
 fn clean_up(piece: &str) -> String {
     let pairs = [
-        (" .", "."), (" ?", "?"), (" !", "!"), (" ,", ","), (" ' ", "'"), (" n't", "n't"), (" 'm", "'m"),
-        (" do not", " don't"), (" 's", "'s"), (" 've", "'ve"), (" 're", "'re"),
+        (" .", "."),
+        (" ?", "?"),
+        (" !", "!"),
+        (" ,", ","),
+        (" ' ", "'"),
+        (" n't", "n't"),
+        (" 'm", "'m"),
+        (" do not", " don't"),
+        (" 's", "'s"),
+        (" 've", "'ve"),
+        (" 're", "'re"),
     ];
     pairs.iter().fold(piece.to_string(), |text, (from, to)| text.replace(from, to))
 }
@@ -123,12 +132,17 @@ impl<T: Deref<Target = Tokenizer>> Detokenizer<T> {
     pub fn push_into(&mut self, id: u32, out: &mut String) -> Result<()> {
         self.tokenizer.check_id(id)?;
         if let Decoding::Unsupported(name) = &self.tokenizer.decoding {
-            return Err(Error::unsupported(format!("the tokenizer's decoder, {name}, is not supported: it can only encode")));
+            return Err(Error::unsupported(format!(
+                "the tokenizer's decoder, {name}, is not supported: it can only encode"
+            )));
         }
-        let Some(mut bytes) = self.tokenizer.decoding.bytes_of(&self.tokenizer, id, self.keep_control) else { return Ok(()) };
+        let Some(mut bytes) = self.tokenizer.decoding.bytes_of(&self.tokenizer, id, self.keep_control) else {
+            return Ok(());
+        };
         if self.at_start && !bytes.is_empty() {
             self.at_start = false;
-            let strips = !matches!(self.tokenizer.decoding, Decoding::ByteLevel | Decoding::Spaces { strip_first: false, .. });
+            let strips =
+                !matches!(self.tokenizer.decoding, Decoding::ByteLevel | Decoding::Spaces { strip_first: false, .. });
             if strips && bytes.first() == Some(&b' ') {
                 bytes.to_mut().remove(0);
             }

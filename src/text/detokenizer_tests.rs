@@ -146,7 +146,10 @@ fn a_file_without_a_decoder_puts_spaces_between_its_words() {
 
 #[test]
 fn every_word_keeps_its_space_in_a_stream() {
-    let tokenizer = spaces_json(json!(null), json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true}));
+    let tokenizer = spaces_json(
+        json!(null),
+        json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first", "split": true}),
+    );
     let ids = tokenizer.encode("wo us wo", Special::Parse).unwrap();
     assert_eq!(pieces(&tokenizer, &ids), ["wo", " us", " wo"]);
 }

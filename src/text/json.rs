@@ -40,8 +40,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts> {
     if is_bpe && outline.model.continuing_subword_prefix.is_some_and(|prefix| !prefix.is_empty()) {
         return Err(Error::unsupported("a BPE tokenizer with a continuing_subword_prefix is not supported"));
     }
-    let mut parse: Pipeline =
-        serde_json::from_slice(bytes).map_err(|error| Error::malformed(format!("not a valid tokenizer.json: {error}")))?;
+    let mut parse: Pipeline = serde_json::from_slice(bytes)
+        .map_err(|error| Error::malformed(format!("not a valid tokenizer.json: {error}")))?;
     parse.with_padding(None);
     parse.with_truncation(None).map_err(|error| Error::internal("truncation cannot be turned off").because(error))?;
     let (table, classes) = table(&parse)?;
@@ -57,7 +57,9 @@ fn table(parse: &Pipeline) -> Result<(TokenTable, Vec<Class>)> {
     let n = match highest {
         None => return Err(Error::malformed("the tokenizer.json has no tokens")),
         Some(highest) if highest >= MOST_TOKENS => {
-            return Err(Error::malformed(format!("token ids should be below {MOST_TOKENS}; the tokenizer.json has {highest}")));
+            return Err(Error::malformed(format!(
+                "token ids should be below {MOST_TOKENS}; the tokenizer.json has {highest}"
+            )));
         }
         Some(highest) => highest as usize + 1,
     };
@@ -113,7 +115,9 @@ fn decoding(decoder: &DecoderWrapper) -> Decoding {
     let (mut strip_first, mut joins_bytes, mut has_spaces) = (false, false, false);
     for part in parts {
         match kind(part).as_deref() {
-            Some("Replace") if part.pointer("/pattern/String") == Some(&"▁".into()) && part["content"] == " " => has_spaces = true,
+            Some("Replace") if part.pointer("/pattern/String") == Some(&"▁".into()) && part["content"] == " " => {
+                has_spaces = true
+            }
             Some("Metaspace") if part["replacement"] == "▁" => {
                 has_spaces = true;
                 strip_first |= part["prepend_scheme"] != "never";
@@ -124,7 +128,11 @@ fn decoding(decoder: &DecoderWrapper) -> Decoding {
             other => return Decoding::Unsupported(other.unwrap_or("without a name").to_string()),
         }
     }
-    if has_spaces { Decoding::Spaces { strip_first, joins_bytes } } else { Decoding::Unsupported("Sequence".to_string()) }
+    if has_spaces {
+        Decoding::Spaces { strip_first, joins_bytes }
+    } else {
+        Decoding::Unsupported("Sequence".to_string())
+    }
 }
 
 fn flatten<'v>(decoder: &'v Value, parts: &mut Vec<&'v Value>) {

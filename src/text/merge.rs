@@ -59,21 +59,30 @@ impl Merger {
     ///
     /// # Errors
     /// `MalformedFile` for a merge without a space, or of or into a spelling that is no token.
-    pub(crate) fn ranked(table: Arc<TokenTable>, merges: &[String], ignore_merges: bool, unknown: Option<u32>) -> Result<Self> {
+    pub(crate) fn ranked(
+        table: Arc<TokenTable>,
+        merges: &[String],
+        ignore_merges: bool,
+        unknown: Option<u32>,
+    ) -> Result<Self> {
         let mut ranks = HashMap::with_capacity(merges.len());
         let mut joined = String::new();
         for (rank, merge) in merges.iter().enumerate() {
             // A token may itself begin with a space in some files: the separator is the first space after it.
             let cut = merge.char_indices().skip(1).find(|&(_, c)| c == ' ').map(|(at, _)| at);
             let (left, right) = cut.and_then(|at| Some((merge.get(..at)?, merge.get(at + 1..)?))).ok_or_else(|| {
-                Error::malformed(format!("merge {rank} should be two tokens with a space between them, found {merge:?}"))
+                Error::malformed(format!(
+                    "merge {rank} should be two tokens with a space between them, found {merge:?}"
+                ))
             })?;
             joined.clear();
             joined.push_str(left);
             joined.push_str(right);
             let id = |token: &str| {
                 table.id(token).ok_or_else(|| {
-                    Error::malformed(format!("merge {rank}, {merge:?}, needs the token {token:?}, which the vocabulary lacks"))
+                    Error::malformed(format!(
+                        "merge {rank}, {merge:?}, needs the token {token:?}, which the vocabulary lacks"
+                    ))
                 })
             };
             // Of a pair listed twice the later rank counts, as in the library.
@@ -284,7 +293,9 @@ mod tests {
 
     #[test]
     fn broken_merges_are_refused_with_their_number() {
-        for (merge, part) in [("ab", "two tokens"), ("a", "two tokens"), ("", "two tokens"), ("a x", "\"x\""), ("b a", "\"ba\"")] {
+        for (merge, part) in
+            [("ab", "two tokens"), ("a", "two tokens"), ("", "two tokens"), ("a x", "\"x\""), ("b a", "\"ba\"")]
+        {
             let error = ranked(&["a", "b", "ab"], &["a b", merge]).err().unwrap();
             assert_eq!(error.code(), "malformed-file");
             assert!(error.message().contains("merge 1") && error.message().contains(part), "{merge:?}: {error}");
@@ -297,7 +308,11 @@ mod tests {
         let table = Arc::new(TokenTable::new(&tokens).unwrap());
         let scores = vec![0.0, 0.0, 0.0, -2.0, -1.0, -3.0];
         let mut is_normal = vec![true; 6];
-        let rule = |is_normal: &[bool]| Rule::Scores { scores: scores.clone(), is_normal: is_normal.to_vec(), add_space_prefix: false };
+        let rule = |is_normal: &[bool]| Rule::Scores {
+            scores: scores.clone(),
+            is_normal: is_normal.to_vec(),
+            add_space_prefix: false,
+        };
         let merger = Merger::scored(table.clone(), rule(&is_normal), None);
         assert_eq!(merger.encode("abc").unwrap(), [5]);
         assert_eq!(merger.encode("cab").unwrap(), [2, 3]);
@@ -318,7 +333,11 @@ mod tests {
         tokens.extend((0..=255u8).map(|byte| format!("<0x{byte:02X}>")));
         let n = tokens.len();
         let table = Arc::new(TokenTable::new(&tokens).unwrap());
-        let merger = Merger::scored(table, Rule::Scores { scores: vec![0.0; n], is_normal: vec![true; n], add_space_prefix: true }, Some(0));
+        let merger = Merger::scored(
+            table,
+            Rule::Scores { scores: vec![0.0; n], is_normal: vec![true; n], add_space_prefix: true },
+            Some(0),
+        );
         assert_eq!(merger.encode("hé h").unwrap(), [1, 2, 3 + 0xc3, 3 + 0xa9, 1, 2]);
     }
 

@@ -13,7 +13,17 @@ pub(crate) fn byte_level() -> Vocabulary {
     let mut tokens: Vec<String> = (0..=255u8).map(|byte| byte_to_char(byte).to_string()).collect();
     tokens.extend(["he", "ll", "hell", "hello", "Ġw", "Ġd", "<s>", "<|im_start|>", "<|im_end|>"].map(str::to_string));
     tokens.extend(["<tool>", "ilÖveyou", "ĠĠ", "a b🙂"].map(str::to_string));
-    let types = (0..tokens.len()).map(|id| if id < 262 { 1 } else if id < 265 { 3 } else { 4 }).collect();
+    let types = (0..tokens.len())
+        .map(|id| {
+            if id < 262 {
+                1
+            } else if id < 265 {
+                3
+            } else {
+                4
+            }
+        })
+        .collect();
     let merges = ["h e", "l l", "he ll", "hell o", "Ġ w", "Ġ d"].map(str::to_string).to_vec();
     Vocabulary {
         model: "gpt2".to_string(),
@@ -57,7 +67,8 @@ pub(crate) fn byte_fallback() -> Vocabulary {
 /// normalizer and pre-tokenizer are given.
 pub(crate) fn spaces_json(normalizer: serde_json::Value, pre_tokenizer: serde_json::Value) -> Tokenizer {
     let tokens = ["<unk>", "▁", "▁▁", "w", "o", "wo", "▁wo", "u", "s", "us", "▁us"];
-    let vocab: serde_json::Map<_, _> = tokens.iter().enumerate().map(|(id, token)| (token.to_string(), json!(id))).collect();
+    let vocab: serde_json::Map<_, _> =
+        tokens.iter().enumerate().map(|(id, token)| (token.to_string(), json!(id))).collect();
     let file = json!({
         "version": "1.0", "truncation": null, "padding": null,
         "added_tokens": [{"id": 11, "content": "<sp>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}],

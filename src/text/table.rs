@@ -64,7 +64,8 @@ impl TokenTable {
     /// The spelling of `id`; `None` for a hole and outside the vocabulary.
     pub(crate) fn get(&self, id: u32) -> Option<&str> {
         let end = *self.ends.get(id as usize)? as usize;
-        let start = (id as usize).checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |start| *start as usize);
+        let start =
+            (id as usize).checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |start| *start as usize);
         self.text.get(start..end).filter(|spelling| !spelling.is_empty())
     }
 

@@ -93,7 +93,9 @@ impl Tokenizer {
             "gpt2" => byte_level(&table, &mut vocabulary)?,
             "llama" => sentence_piece(&table, &mut vocabulary, &classes)?,
             other => {
-                return Err(Error::unsupported(format!("the tokenizer kind {other:?} is not known; known are gpt2 and llama")));
+                return Err(Error::unsupported(format!(
+                    "the tokenizer kind {other:?} is not known; known are gpt2 and llama"
+                )));
             }
         };
         let mut parse = Pipeline::new(Shared::Merger(Arc::new(merger)));
@@ -103,7 +105,9 @@ impl Tokenizer {
             let is_control = *class == Class::Control;
             (is_control || *class == Class::Literal).then(|| AddedToken::from(spelling, is_control).normalized(false))
         });
-        parse.add_tokens(added).map_err(|error| Error::malformed("the added tokens cannot be searched for").because(error))?;
+        parse
+            .add_tokens(added)
+            .map_err(|error| Error::malformed("the added tokens cannot be searched for").because(error))?;
         let prefix = vocabulary.bos.filter(|_| vocabulary.add_bos.unwrap_or(habit_bos)).into_iter().collect();
         let suffix = vocabulary.eos.filter(|_| vocabulary.add_eos == Some(true)).into_iter().collect();
         let mut tokenizer = Self::from_parts(Parts { parse, table, classes, decoding, prefix, suffix })?;
@@ -136,7 +140,21 @@ impl Tokenizer {
         let mut as_text = parse.clone();
         as_text.set_encode_special_tokens(true);
         let (bos, eos, unknown, padding, turn_ends) = (None, None, None, None, Vec::new());
-        Ok(Self { parse, as_text, table, classes, decoding, controls, bos, eos, unknown, padding, turn_ends, prefix, suffix })
+        Ok(Self {
+            parse,
+            as_text,
+            table,
+            classes,
+            decoding,
+            controls,
+            bos,
+            eos,
+            unknown,
+            padding,
+            turn_ends,
+            prefix,
+            suffix,
+        })
     }
 
     /// Says which token begins a text and which end one; the first of `ends` is the end of text. Control tokens of the
@@ -185,7 +203,8 @@ impl Tokenizer {
     pub fn encode_rendered(&self, rendered: &Rendered) -> Result<Vec<u32>> {
         let text = rendered.text();
         let forged = rendered.untrusted_ranges();
-        let mut ids = if forged.is_empty() { self.encode(&text, Special::Parse)? } else { self.encode_around(&text, &forged)? };
+        let mut ids =
+            if forged.is_empty() { self.encode(&text, Special::Parse)? } else { self.encode_around(&text, &forged)? };
         if let Some(bos) = self.bos {
             let n_printed = ids.iter().take_while(|&&id| id == bos).count();
             if n_printed > 1 {
@@ -204,7 +223,8 @@ impl Tokenizer {
         while let Some(found) = self.controls.find(text, from) {
             let next = untrusted.partition_point(|range| range.end <= found.start);
             if untrusted.get(next).is_some_and(|range| range.start < found.end) {
-                from = found.start + text.get(found.start..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
+                from = found.start
+                    + text.get(found.start..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8);
                 continue;
             }
             ids.extend(self.encode(text.get(done..found.start).unwrap_or_default(), Special::AsText)?);
@@ -245,7 +265,9 @@ impl Tokenizer {
     pub(crate) fn check_id(&self, id: u32) -> Result<()> {
         let n = self.vocab_size();
         if id as usize >= n {
-            return Err(Error::invalid_argument(format!("a token id should be below {n}, the vocabulary's size; found {id}")));
+            return Err(Error::invalid_argument(format!(
+                "a token id should be below {n}, the vocabulary's size; found {id}"
+            )));
         }
         Ok(())
     }
@@ -327,13 +349,19 @@ type Built = (Merger, Option<Stages>, Decoding, bool);
 
 fn byte_level(table: &Arc<TokenTable>, vocabulary: &mut Vocabulary) -> Result<Built> {
     let row = pre_tokenizer_row(vocabulary.pre.as_deref().unwrap_or("default"))?;
-    let merges = vocabulary.merges.take().ok_or_else(|| Error::malformed("a gpt2 vocabulary should have merges; it has none"))?;
+    let merges = vocabulary
+        .merges
+        .take()
+        .ok_or_else(|| Error::malformed("a gpt2 vocabulary should have merges; it has none"))?;
     let merger = Merger::ranked(table.clone(), &merges, row.ignore_merges, vocabulary.unknown)?;
     Ok((merger, Some(Stages::of_row(row)?), Decoding::ByteLevel, row.add_bos))
 }
 
 fn sentence_piece(table: &Arc<TokenTable>, vocabulary: &mut Vocabulary, classes: &[Class]) -> Result<Built> {
-    let scores = vocabulary.scores.take().ok_or_else(|| Error::malformed("a llama vocabulary should have scores; it has none"))?;
+    let scores = vocabulary
+        .scores
+        .take()
+        .ok_or_else(|| Error::malformed("a llama vocabulary should have scores; it has none"))?;
     let is_normal = match &vocabulary.types {
         Some(types) => types.iter().map(|kind| *kind == 1).collect(),
         None => classes.iter().map(|class| *class == Class::Ordinary).collect(),
@@ -349,7 +377,8 @@ fn classes(vocabulary: &Vocabulary) -> Vec<Class> {
     let ends = [vocabulary.bos, vocabulary.eos, vocabulary.eot];
     let class = |(id, spelling): (usize, &String)| {
         let kind = vocabulary.types.as_ref().and_then(|types| types.get(id)).copied();
-        let is_byte = kind == Some(6) || (kind.is_none() && vocabulary.model == "llama" && fallback_byte(spelling).is_some());
+        let is_byte =
+            kind == Some(6) || (kind.is_none() && vocabulary.model == "llama" && fallback_byte(spelling).is_some());
         let ends_turn = kind != Some(1) && TURN_ENDS.contains(&spelling.as_str());
         // Some files mark their ends of turn as ordinary text: then they would be shown, and typed by users.
         if kind == Some(3) || kind == Some(2) || ends_turn || ends.contains(&Some(id as u32)) {

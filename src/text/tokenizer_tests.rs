@@ -70,7 +70,10 @@ fn byte_level_added_tokens_of_a_tokenizer_json_decode_as_themselves_too() {
 #[test]
 fn the_space_after_a_special_token_follows_the_file() {
     let metaspace = |scheme: &str, split: bool| {
-        spaces_json(json!(null), json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": split}))
+        spaces_json(
+            json!(null),
+            json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": split}),
+        )
     };
     let legacy = json!({"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "▁"},
         {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]});
@@ -118,8 +121,16 @@ fn broken_vocabularies_are_refused_with_the_reason() {
     let cases: [(Vocabulary, &str, &str); 10] = [
         (Vocabulary { tokens: vec![], ..byte_level() }, "malformed-file", "no tokens"),
         (Vocabulary { types: Some(vec![1; 5]), ..byte_level() }, "malformed-file", "found 5"),
-        (Vocabulary { scores: Some(vec![0.0; 15]), ..byte_fallback() }, "malformed-file", "scores as tokens, 266; found 15"),
-        (Vocabulary { bos: Some(4_000_000_000), ..byte_level() }, "malformed-file", "bos token should be one of the 269 tokens; found id 4000000000"),
+        (
+            Vocabulary { scores: Some(vec![0.0; 15]), ..byte_fallback() },
+            "malformed-file",
+            "scores as tokens, 266; found 15",
+        ),
+        (
+            Vocabulary { bos: Some(4_000_000_000), ..byte_level() },
+            "malformed-file",
+            "bos token should be one of the 269 tokens; found id 4000000000",
+        ),
         (Vocabulary { eot: Some(269), ..byte_level() }, "malformed-file", "eot"),
         (Vocabulary { merges: Some(vec!["he".to_string()]), ..byte_level() }, "malformed-file", "merge 0"),
         (Vocabulary { merges: None, ..byte_level() }, "malformed-file", "merges"),

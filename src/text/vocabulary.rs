@@ -45,7 +45,8 @@ impl Vocabulary {
         if n == 0 {
             return Err(Error::malformed("the vocabulary has no tokens"));
         }
-        let lists = [("scores", self.scores.as_ref().map(Vec::len)), ("token types", self.types.as_ref().map(Vec::len))];
+        let lists =
+            [("scores", self.scores.as_ref().map(Vec::len)), ("token types", self.types.as_ref().map(Vec::len))];
         for (name, found) in lists {
             if let Some(found) = found
                 && found != n
@@ -53,12 +54,20 @@ impl Vocabulary {
                 return Err(Error::malformed(format!("expected as many {name} as tokens, {n}; found {found}")));
             }
         }
-        let ids = [("bos", self.bos), ("eos", self.eos), ("eot", self.eot), ("unknown", self.unknown), ("padding", self.padding)];
+        let ids = [
+            ("bos", self.bos),
+            ("eos", self.eos),
+            ("eot", self.eot),
+            ("unknown", self.unknown),
+            ("padding", self.padding),
+        ];
         for (name, id) in ids {
             if let Some(id) = id
                 && id as usize >= n
             {
-                return Err(Error::malformed(format!("the {name} token should be one of the {n} tokens; found id {id}")));
+                return Err(Error::malformed(format!(
+                    "the {name} token should be one of the {n} tokens; found id {id}"
+                )));
             }
         }
         Ok(())
