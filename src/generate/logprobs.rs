@@ -54,7 +54,7 @@ impl LogSoftmax {
     }
 
     fn logprob(&self, logit: f32) -> f32 {
-        finite(f64::from(logit.min(f32::MAX)) - self.log_total)
+        finite(number(logit) - self.log_total)
     }
 }
 
@@ -62,18 +62,22 @@ impl LogSoftmax {
 #[must_use]
 pub fn log_softmax_of(logits: &[f32], token: u32) -> f32 {
     let logit = logits.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY);
-    finite(f64::from(logit.min(f32::MAX)) - log_total(logits))
+    finite(number(logit) - log_total(logits))
 }
 
 fn finite(logprob: f64) -> f32 {
     if logprob.is_nan() { LOGPROB_FLOOR } else { (logprob as f32).clamp(LOGPROB_FLOOR, 0.0) }
 }
 
-/// The logarithm of the sum of the exponentials of what is a number.
+/// The logarithm of the sum of the exponentials.
 fn log_total(logits: &[f32]) -> f64 {
-    let usable = || logits.iter().filter(|logit| !logit.is_nan()).map(|logit| f64::from(logit.min(f32::MAX)));
-    let best = usable().fold(f64::NEG_INFINITY, f64::max);
-    best + usable().map(|logit| (logit - best).exp()).sum::<f64>().ln()
+    let best = logits.iter().map(|&logit| number(logit)).fold(f64::NEG_INFINITY, f64::max);
+    best + logits.iter().map(|&logit| (number(logit) - best).exp()).sum::<f64>().ln()
+}
+
+/// A logit that sums can bear: what is no number is impossible, plus infinity is the largest number.
+fn number(logit: f32) -> f64 {
+    if logit.is_nan() { f64::NEG_INFINITY } else { f64::from(logit.min(f32::MAX)) }
 }
 
 #[cfg(test)]

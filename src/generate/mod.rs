@@ -20,7 +20,7 @@ mod tests;
 pub use cache::TokenCache;
 pub use logprobs::{LOGPROB_FLOOR, TokenLogprob, log_softmax_of};
 pub use options::{GenerateOptions, MAX_TOP_LOGPROBS, SamplingDefaults, Settings};
-pub use pieces::{NoText, Pieces};
+pub use pieces::{NoText, Pieces, TextPieces};
 pub use result::{FinishReason, GenerateResult, Stats, Usage};
 pub use run::{AbortFlag, Event, Generation, GenerationContext};
 pub use sampler::{History, Sampler};

@@ -84,7 +84,9 @@ impl GenerateOptions {
     /// `invalid-argument` naming the option, its range and what was found.
     pub fn settings(&self, file: &SamplingDefaults) -> Result<Settings> {
         if let Some(empty) = self.stop.iter().position(String::is_empty) {
-            return Err(Error::invalid_argument(format!("stop: expected strings of one character or more, found an empty one at index {empty}")));
+            return Err(Error::invalid_argument(format!(
+                "stop: expected strings of one character or more, found an empty one at index {empty}"
+            )));
         }
         if self.top_logprobs > MAX_TOP_LOGPROBS {
             return Err(out_of_range("topLogprobs", &format!("0 to {MAX_TOP_LOGPROBS}"), self.top_logprobs));

@@ -9,8 +9,19 @@ use crate::error::{Error, Result};
 
 /// Every option that JSON may hold.
 const NAMES: &[&str] = &[
-    "maxTokens", "temperature", "topK", "topP", "minP", "repeatPenalty", "frequencyPenalty", "presencePenalty", "seed",
-    "stop", "logprobs", "topLogprobs", "logitBias",
+    "maxTokens",
+    "temperature",
+    "topK",
+    "topP",
+    "minP",
+    "repeatPenalty",
+    "frequencyPenalty",
+    "presencePenalty",
+    "seed",
+    "stop",
+    "logprobs",
+    "topLogprobs",
+    "logitBias",
 ];
 
 impl GenerateOptions {
@@ -50,7 +61,10 @@ impl GenerateOptions {
             seed: integer(take("seed"))?.map(|(name, seed)| seed_of(name, seed)).transpose()?,
             stop: stop(take("stop"))?,
             logprobs: boolean(take("logprobs"))?,
-            top_logprobs: integer(take("topLogprobs"))?.map(|(name, count)| count_of(name, count)).transpose()?.unwrap_or(0),
+            top_logprobs: integer(take("topLogprobs"))?
+                .map(|(name, count)| count_of(name, count))
+                .transpose()?
+                .unwrap_or(0),
             logit_bias: logit_bias(take("logitBias"))?,
             ignore_end: false,
         })
@@ -95,11 +109,13 @@ fn max_tokens(name: &str, count: i128) -> Result<u32> {
 }
 
 fn seed_of(name: &str, seed: i128) -> Result<u64> {
-    u64::try_from(seed).map_err(|_| Error::invalid_argument(format!("{name}: expected an integer from 0 to 2^64 - 1, found {seed}")))
+    u64::try_from(seed)
+        .map_err(|_| Error::invalid_argument(format!("{name}: expected an integer from 0 to 2^64 - 1, found {seed}")))
 }
 
 fn count_of(name: &str, count: i128) -> Result<u32> {
-    u32::try_from(count).map_err(|_| Error::invalid_argument(format!("{name}: expected an integer from 0, found {count}")))
+    u32::try_from(count)
+        .map_err(|_| Error::invalid_argument(format!("{name}: expected an integer from 0, found {count}")))
 }
 
 fn boolean((name, value): Taken) -> Result<bool> {
@@ -123,7 +139,8 @@ fn logit_bias((name, value): Taken) -> Result<Vec<(u32, f32)>> {
     let Some(value) = value else { return Ok(Vec::new()) };
     let Value::Object(map) = &value else { return Err(wrong(name, "an object from token ids to numbers", &value)) };
     let row = |(key, bias): (&String, &Value)| {
-        let id = key.parse().map_err(|_| Error::invalid_argument(format!("{name}: expected a token id, found {key:?}")))?;
+        let id =
+            key.parse().map_err(|_| Error::invalid_argument(format!("{name}: expected a token id, found {key:?}")))?;
         let bias = bias.as_f64().ok_or_else(|| wrong(name, "numbers", bias))?;
         Ok((id, bias as f32))
     };
@@ -145,9 +162,19 @@ mod tests {
         });
         let options = GenerateOptions::from_json(&value).unwrap();
         let expected = GenerateOptions {
-            max_tokens: Some(12), temperature: Some(0.5), top_k: Some(3), top_p: Some(0.9), min_p: Some(0.1),
-            repeat_penalty: Some(1.1), frequency_penalty: Some(0.5), presence_penalty: Some(-0.5), seed: Some(42),
-            stop: vec!["a".into(), "b".into()], logprobs: true, top_logprobs: 2, logit_bias: vec![(7, -100.0)],
+            max_tokens: Some(12),
+            temperature: Some(0.5),
+            top_k: Some(3),
+            top_p: Some(0.9),
+            min_p: Some(0.1),
+            repeat_penalty: Some(1.1),
+            frequency_penalty: Some(0.5),
+            presence_penalty: Some(-0.5),
+            seed: Some(42),
+            stop: vec!["a".into(), "b".into()],
+            logprobs: true,
+            top_logprobs: 2,
+            logit_bias: vec![(7, -100.0)],
             ignore_end: false,
         };
         assert_eq!(options, expected);
@@ -157,7 +184,8 @@ mod tests {
 
     #[test]
     fn limits_at_the_edges_are_read_or_refused() {
-        let read = |value: Value| GenerateOptions::from_json(&json!({ "maxTokens": value })).map(|options| options.max_tokens);
+        let read =
+            |value: Value| GenerateOptions::from_json(&json!({ "maxTokens": value })).map(|options| options.max_tokens);
         assert_eq!(read(json!(0)).unwrap(), Some(0));
         assert_eq!(read(json!(2_147_483_648u64)).unwrap(), Some(2_147_483_648));
         assert_eq!(read(json!(1e300)).unwrap(), Some(u32::MAX));

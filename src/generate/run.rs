@@ -258,7 +258,9 @@ impl Generation {
         match tokens.iter().find(|&&token| token as usize >= self.context.vocab_size) {
             Some(token) => {
                 let n = self.context.vocab_size;
-                Err(Error::internal(format!("expected drawn tokens below {n}, found {token}: the model's output is broken")))
+                Err(Error::internal(format!(
+                    "expected drawn tokens below {n}, found {token}: the model's output is broken"
+                )))
             }
             None => Ok(()),
         }
@@ -372,7 +374,13 @@ fn next_steps(n_steps: usize, token_ms: f64) -> usize {
 fn with_text(raw: &RawLogprobs, pieces: &dyn Pieces) -> TokenLogprob {
     let entry = |(id, logprob): (u32, f32)| {
         let bytes = pieces.bytes(id);
-        TokenLogprob { id, token: String::from_utf8_lossy(&bytes).into_owned(), bytes, logprob, top_logprobs: Vec::new() }
+        TokenLogprob {
+            id,
+            token: String::from_utf8_lossy(&bytes).into_owned(),
+            bytes,
+            logprob,
+            top_logprobs: Vec::new(),
+        }
     };
     TokenLogprob { top_logprobs: raw.top.iter().copied().map(entry).collect(), ..entry(raw.chosen) }
 }

@@ -100,7 +100,8 @@ impl Sampler {
         if settings.repeat_penalty != 1.0 {
             for &id in &history.seen {
                 if let Some(logit) = logits.get_mut(id as usize) {
-                    *logit = if *logit > 0.0 { *logit / settings.repeat_penalty } else { *logit * settings.repeat_penalty };
+                    *logit =
+                        if *logit > 0.0 { *logit / settings.repeat_penalty } else { *logit * settings.repeat_penalty };
                 }
             }
         }
@@ -198,7 +199,13 @@ mod tests {
     use super::*;
 
     fn neutral() -> GenerateOptions {
-        GenerateOptions { temperature: Some(1.0), top_k: Some(0), top_p: Some(1.0), min_p: Some(0.0), ..Default::default() }
+        GenerateOptions {
+            temperature: Some(1.0),
+            top_k: Some(0),
+            top_p: Some(1.0),
+            min_p: Some(0.0),
+            ..Default::default()
+        }
     }
 
     fn sampler(options: &GenerateOptions) -> Sampler {
@@ -302,8 +309,10 @@ mod tests {
         for seed in 0..50 {
             let mut host = sampler(&GenerateOptions { seed: Some(seed), ..GenerateOptions::default() });
             let device = host.device_sampling().unwrap();
-            let tokens: Vec<u32> = (0..8).map(|_| host.sample(&mut logits.clone(), &History::default()).unwrap().0).collect();
-            let drawn: Vec<u32> = (0..8).filter_map(|step| sampling::draw_from_vocabulary(&logits, &device, step)).collect();
+            let tokens: Vec<u32> =
+                (0..8).map(|_| host.sample(&mut logits.clone(), &History::default()).unwrap().0).collect();
+            let drawn: Vec<u32> =
+                (0..8).filter_map(|step| sampling::draw_from_vocabulary(&logits, &device, step)).collect();
             assert_eq!(tokens, drawn);
             assert_eq!(host.device_sampling().unwrap().counter, 8);
         }
@@ -313,7 +322,11 @@ mod tests {
     fn only_what_a_device_can_do_is_given_to_it() {
         let default = GenerateOptions::default;
         assert!(sampler(&default()).device_sampling().is_some());
-        assert!(sampler(&GenerateOptions { temperature: Some(0.0), top_k: Some(0), ..default() }).device_sampling().is_some());
+        assert!(
+            sampler(&GenerateOptions { temperature: Some(0.0), top_k: Some(0), ..default() })
+                .device_sampling()
+                .is_some()
+        );
         for options in [
             GenerateOptions { top_k: Some(0), ..default() },
             GenerateOptions { top_k: Some(65), ..default() },

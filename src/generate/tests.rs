@@ -204,9 +204,11 @@ fn a_device_draws_more_and_more_tokens_a_call() {
 
 #[test]
 fn random_answers_are_the_same_on_host_and_device() {
-    let logits = |position: usize| (0..VOCAB).map(|id| ((id * 7 + position * 3) % 11) as f32 * 0.3).collect::<Vec<f32>>();
+    let logits =
+        |position: usize| (0..VOCAB).map(|id| ((id * 7 + position * 3) % 11) as f32 * 0.3).collect::<Vec<f32>>();
     for seed in 0..20 {
-        let options = GenerateOptions { max_tokens: Some(30), seed: Some(seed), ignore_end: true, ..Default::default() };
+        let options =
+            GenerateOptions { max_tokens: Some(30), seed: Some(seed), ignore_end: true, ..Default::default() };
         let [host, device] = [false, true].map(|samples| {
             let mut stub = Stub { samples, ..Stub::new(logits) };
             let mut generation = Generation::new(PROMPT.to_vec(), &options, context(&[], 64)).unwrap();
@@ -250,7 +252,8 @@ fn an_abort_ends_between_steps_and_leaves_the_rest_usable() {
 fn a_failure_in_the_middle_leaves_the_rest_usable() {
     for samples in [false, true] {
         for fails_at in 1..5 {
-            let mut stub = Stub { samples, fails_at: Some(fails_at), max_tokens: 2, ..Stub::saying(&[1, 2, 3, EOS], 3) };
+            let mut stub =
+                Stub { samples, fails_at: Some(fails_at), max_tokens: 2, ..Stub::saying(&[1, 2, 3, EOS], 3) };
             let mut cache = TokenCache::new();
             let pieces = ["z", "a", "b", "c"];
             let mut generation = Generation::new(PROMPT.to_vec(), &greedy(), context(&pieces, 64)).unwrap();
@@ -284,7 +287,8 @@ fn results_have_the_names_of_the_js_api() {
     assert_eq!(keys(&json), ["text", "tokens", "finishReason", "usage", "stats"]);
     assert_eq!(json["finishReason"], "stop");
     assert_eq!(keys(&json["usage"]), ["promptTokens", "completionTokens", "cachedTokens"]);
-    let stats = ["timeToFirstTokenMs", "promptMs", "decodeMs", "promptTokensPerSecond", "decodeTokensPerSecond", "backend"];
+    let stats =
+        ["timeToFirstTokenMs", "promptMs", "decodeMs", "promptTokensPerSecond", "decodeTokensPerSecond", "backend"];
     assert_eq!(keys(&json["stats"]), stats);
 }
 
