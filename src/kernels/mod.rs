@@ -1,6 +1,30 @@
-//! CPU kernels on plain slices, and the context in which an operation calls them.
-//! Knows packed layouts, no operators, no files.
+//! CPU kernels on plain slices: matrix products with packed weights, attention, norms and other row-wise arithmetic,
+//! in every instruction set there is. [`Compute`] is the way in: it checks lengths, divides the work among threads
+//! and calls the kernels of the processor. Knows no graph, no operator and no plan.
+//!
+//! * [`CpuMatrix`]: a weight, in the layout the GPU reads too.
+//! * [`QuantizedRows`]: activations in int8, made once for all the weights that read them.
+//! * [`Kernels`]: the functions of one instruction set.
+//! * [`Pool`]: the threads.
 
-mod context;
+mod activations;
+mod attention;
+mod compute;
+mod elementwise;
+mod float16;
+mod isa;
+mod matmul;
+mod matrix;
+mod pool;
+mod table;
+#[cfg(test)]
+mod tests;
 
-pub use context::{CpuCx, CpuInput};
+pub use activations::QuantizedRows;
+pub use attention::{Attention, AttentionShape, CacheSlices};
+pub use compute::{Compute, MatmulInput, MatmulJob, Rotary};
+pub use elementwise::Unary;
+pub use float16::{f16_to_f32, store_f16};
+pub use matrix::{CpuMatrix, CpuMatrixBuilder};
+pub use pool::Pool;
+pub use table::Kernels;
