@@ -91,17 +91,15 @@ impl QuantizedRows {
 #[inline(always)]
 pub(super) fn quantize_row(job: QuantizeRow<'_>) {
     let QuantizeRow { values, codes, wide, scales, sums } = job;
-    let mut block = [0f32; BLOCK];
     for (index, codes) in codes.chunks_exact_mut(BLOCK).enumerate() {
         let from = values.get(index * BLOCK..).unwrap_or_default();
-        if let Some(full) = from.first_chunk::<BLOCK>() {
-            block = *full;
-        } else {
-            block = [0.0; BLOCK];
-            for (to, from) in block.iter_mut().zip(from) {
+        let block = from.first_chunk::<BLOCK>().copied().unwrap_or_else(|| {
+            let mut padded = [0f32; BLOCK];
+            for (to, from) in padded.iter_mut().zip(from) {
                 *to = *from;
             }
-        }
+            padded
+        });
         scales[index] = quantize_block(&block, codes);
         for (half, codes) in codes.chunks_exact(16).enumerate() {
             sums[2 * index + half] = codes.iter().map(|&code| i32::from(code)).sum();

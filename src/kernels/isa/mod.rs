@@ -5,6 +5,8 @@
 //! the generic algorithms, from functions compiled with the instruction set enabled, and a table is handed out only
 //! after the processor was asked for it ([`super::Kernels::available`]).
 
+#![allow(unsafe_code)]
+
 mod scalar;
 
 #[cfg(target_arch = "x86_64")]

@@ -27,11 +27,11 @@ const SPIN: Duration = Duration::from_micros(100);
 /// More threads than this are not started.
 const MAX_THREADS: usize = 256;
 
-type Task = dyn Fn(usize) + Sync;
+type Task<'a> = dyn Fn(usize) + Sync + 'a;
 
 /// The work of a region. The pointer is valid while the region is open or has active workers.
 struct Job {
-    task: Option<*const Task>,
+    task: Option<*const Task<'static>>,
     chunks: usize,
 }
 
@@ -109,7 +109,7 @@ impl Pool {
     ///
     /// # Errors
     /// `Internal` when a chunk panicked; the others may or may not have run.
-    pub fn run(&self, chunks: usize, task: &Task) -> Result<()> {
+    pub fn run(&self, chunks: usize, task: &Task<'_>) -> Result<()> {
         let gate = if self.workers.is_empty() || chunks < 2 { None } else { self.gate.try_lock().ok() };
         let done = match gate {
             None => catch_unwind(AssertUnwindSafe(|| (0..chunks).for_each(task))).is_ok(),
@@ -119,13 +119,13 @@ impl Pool {
     }
 
     /// Runs a region; the caller holds the gate.
-    fn run_shared(&self, chunks: usize, task: &Task) -> bool {
+    fn run_shared(&self, chunks: usize, task: &Task<'_>) -> bool {
         let shared = &*self.shared;
         let epoch = shared.state.load(Ordering::Relaxed) & !(EPOCH - 1);
         // SAFETY: the gate is held, no region is open and nobody is active, so nobody reads the job. The pointer's
         // lifetime is erased; nobody follows it after this function returns, because it waits for the active.
         unsafe {
-            let task = std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const Task>(task);
+            let task = std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task);
             *shared.job.get() = Job { task: Some(task), chunks };
         }
         shared.panicked.store(false, Ordering::Relaxed);
@@ -165,7 +165,7 @@ impl Drop for Pool {
 
 impl Shared {
     /// Runs chunks until none is left.
-    fn take_chunks(&self, task: &Task, chunks: usize) {
+    fn take_chunks(&self, task: &Task<'_>, chunks: usize) {
         let run = || {
             loop {
                 let chunk = self.next.fetch_add(1, Ordering::Relaxed);
