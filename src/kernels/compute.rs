@@ -48,16 +48,16 @@ pub struct MatmulJob<'a> {
     pub dst: &'a mut [f32],
 }
 
-/// Rotary positions of consecutive rows: `cos` and `sin` are `[rows, half]` for the first `2 * half` values of a head.
+/// Rotary positions of consecutive rows.
 #[derive(Debug, Clone, Copy)]
 pub struct Rotary<'a> {
-    /// Cosines.
-    pub cos: &'a [f32],
-    /// Sines.
-    pub sin: &'a [f32],
-    /// Pairs of a head.
-    pub half: usize,
-    /// Whether neighbours are paired, rather than the two halves.
+    /// (cos, sin) of each pair, `[rows, n_pairs, 2]`.
+    pub turns: &'a [f32],
+    /// Pairs of a head that turn.
+    pub n_pairs: usize,
+    /// Width of a head.
+    pub head_dim: usize,
+    /// Whether neighbours are paired, rather than values `n_pairs` apart.
     pub interleaved: bool,
 }
 
@@ -229,85 +229,84 @@ impl Compute {
         })
     }
 
-    /// `dst = op(x)`.
+    /// `values = op(values)`.
     ///
     /// # Errors
-    /// `Internal` when lengths disagree.
-    pub fn unary(&self, op: Unary, x: &[f32], dst: &mut [f32]) -> Result<()> {
-        expect_len("values", x.len(), dst.len())?;
-        self.split(dst, &|start, dst| {
+    /// `Internal` when a kernel panicked.
+    pub fn unary(&self, op: Unary, values: &mut [f32]) -> Result<()> {
+        self.split(values, &|_, values| {
             // SAFETY: the table is this processor's.
-            unsafe { (self.kernels.unary)(op, &x[start..start + dst.len()], dst) }
+            unsafe { (self.kernels.unary)(op, values) }
         })
     }
 
-    /// `dst = op(gate) * up`.
+    /// `values = op(values) * up`.
     ///
     /// # Errors
     /// `Internal` when lengths disagree.
-    pub fn gated(&self, op: Unary, gate: &[f32], up: &[f32], dst: &mut [f32]) -> Result<()> {
-        expect_len("gates", dst.len(), gate.len())?;
-        expect_len("gated values", dst.len(), up.len())?;
-        self.split(dst, &|start, dst| {
-            let part = start..start + dst.len();
+    pub fn gate(&self, op: Unary, values: &mut [f32], up: &[f32]) -> Result<()> {
+        expect_len("gated values", values.len(), up.len())?;
+        self.split(values, &|start, values| {
             // SAFETY: the table is this processor's.
-            unsafe { (self.kernels.gated)(op, &gate[part.clone()], &up[part], dst) }
-        })
-    }
-
-    /// `dst = a + b`.
-    ///
-    /// # Errors
-    /// `Internal` when lengths disagree.
-    pub fn add(&self, a: &[f32], b: &[f32], dst: &mut [f32]) -> Result<()> {
-        self.binary(self.kernels.add, a, b, dst)
-    }
-
-    /// `dst = a * b`.
-    ///
-    /// # Errors
-    /// `Internal` when lengths disagree.
-    pub fn mul(&self, a: &[f32], b: &[f32], dst: &mut [f32]) -> Result<()> {
-        self.binary(self.kernels.mul, a, b, dst)
-    }
-
-    /// Rotates every head of `x`, `[rows, n_heads, head_dim]`, in place.
-    ///
-    /// # Errors
-    /// `Internal` when lengths disagree.
-    pub fn rotate(&self, x: &mut [f32], head_dim: usize, n_heads: usize, rotary: &Rotary<'_>) -> Result<()> {
-        let width = head_dim * n_heads;
-        let rows = if width == 0 { 0 } else { x.len() / width };
-        expect_len("rotated values", rows * width, x.len())?;
-        expect_len("cosines", rows * rotary.half, rotary.cos.len())?;
-        expect_len("sines", rows * rotary.half, rotary.sin.len())?;
-        if rotary.half == 0 || 2 * rotary.half > head_dim {
-            return Err(Error::internal(format!("{} pairs cannot be rotated in a head of {head_dim}", rotary.half)));
-        }
-        let angles = rotary.cos.chunks_exact(rotary.half).zip(rotary.sin.chunks_exact(rotary.half));
-        for (row, (cos, sin)) in x.chunks_exact_mut(width).zip(angles) {
-            for head in row.chunks_exact_mut(head_dim) {
-                // SAFETY: the table is this processor's.
-                unsafe { (self.kernels.rotate)(head, cos, sin, rotary.interleaved) };
+            unsafe {
+                (self.kernels.unary)(op, values);
+                (self.kernels.mul)(values, &up[start..start + values.len()]);
             }
+        })
+    }
+
+    /// `dst += other`; `other` is repeated for each row of its length.
+    ///
+    /// # Errors
+    /// `Internal` when `dst` is no multiple of `other`.
+    pub fn add(&self, dst: &mut [f32], other: &[f32]) -> Result<()> {
+        if dst.len() == other.len() {
+            return self.split(dst, &|start, dst| {
+                // SAFETY: the table is this processor's.
+                unsafe { (self.kernels.add)(dst, &other[start..start + dst.len()]) }
+            });
+        }
+        if other.is_empty() || !dst.len().is_multiple_of(other.len()) {
+            return Err(Error::internal(format!("{} values cannot be added to {}", other.len(), dst.len())));
+        }
+        for dst in dst.chunks_exact_mut(other.len()) {
+            // SAFETY: the table is this processor's.
+            unsafe { (self.kernels.add)(dst, other) };
         }
         Ok(())
     }
 
-    fn binary(
-        &self,
-        kernel: unsafe fn(&[f32], &[f32], &mut [f32]),
-        a: &[f32],
-        b: &[f32],
-        dst: &mut [f32],
-    ) -> Result<()> {
-        expect_len("left values", dst.len(), a.len())?;
-        expect_len("right values", dst.len(), b.len())?;
+    /// `dst *= other`.
+    ///
+    /// # Errors
+    /// `Internal` when lengths disagree.
+    pub fn mul(&self, dst: &mut [f32], other: &[f32]) -> Result<()> {
+        expect_len("factors", dst.len(), other.len())?;
         self.split(dst, &|start, dst| {
-            let part = start..start + dst.len();
             // SAFETY: the table is this processor's.
-            unsafe { kernel(&a[part.clone()], &b[part], dst) }
+            unsafe { (self.kernels.mul)(dst, &other[start..start + dst.len()]) }
         })
+    }
+
+    /// Rotates every head of `x`, `[rows, width]`, in place.
+    ///
+    /// # Errors
+    /// `Internal` when lengths disagree.
+    pub fn rotate(&self, x: &mut [f32], width: usize, rotary: &Rotary<'_>) -> Result<()> {
+        let Rotary { turns, n_pairs, head_dim, interleaved } = *rotary;
+        if n_pairs == 0 || 2 * n_pairs > head_dim || !width.is_multiple_of(head_dim) {
+            return Err(Error::internal(format!("{n_pairs} pairs do not fit heads of {head_dim} in rows of {width}")));
+        }
+        let rows = x.len() / width.max(1);
+        expect_len("rotated values", rows * width, x.len())?;
+        expect_len("turns", rows * 2 * n_pairs, turns.len())?;
+        for (row, turns) in x.chunks_exact_mut(width).zip(turns.chunks_exact(2 * n_pairs)) {
+            for head in row.chunks_exact_mut(head_dim) {
+                // SAFETY: the table is this processor's.
+                unsafe { (self.kernels.rotate)(head, turns, interleaved) };
+            }
+        }
+        Ok(())
     }
 
     /// Calls `kernel` for each row of `columns` values.

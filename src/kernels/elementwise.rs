@@ -79,36 +79,25 @@ impl Unary {
     }
 }
 
-/// `dst = unary(x)`.
+/// `values = op(values)`.
 #[inline(always)]
-pub(super) fn unary(op: Unary, x: &[f32], dst: &mut [f32]) {
-    dst.copy_from_slice(x);
-    op.apply(dst);
+pub(super) fn unary(op: Unary, values: &mut [f32]) {
+    op.apply(values);
 }
 
-/// `dst = unary(gate) * up`.
+/// `dst += other`.
 #[inline(always)]
-pub(super) fn gated(op: Unary, gate: &[f32], up: &[f32], dst: &mut [f32]) {
-    dst.copy_from_slice(gate);
-    op.apply(dst);
-    for (dst, up) in dst.iter_mut().zip(up) {
-        *dst *= up;
+pub(super) fn add(dst: &mut [f32], other: &[f32]) {
+    for (dst, other) in dst.iter_mut().zip(other) {
+        *dst += other;
     }
 }
 
-/// `dst = a + b`.
+/// `dst *= other`.
 #[inline(always)]
-pub(super) fn add(a: &[f32], b: &[f32], dst: &mut [f32]) {
-    for ((dst, a), b) in dst.iter_mut().zip(a).zip(b) {
-        *dst = a + b;
-    }
-}
-
-/// `dst = a * b`.
-#[inline(always)]
-pub(super) fn mul(a: &[f32], b: &[f32], dst: &mut [f32]) {
-    for ((dst, a), b) in dst.iter_mut().zip(a).zip(b) {
-        *dst = a * b;
+pub(super) fn mul(dst: &mut [f32], other: &[f32]) {
+    for (dst, other) in dst.iter_mut().zip(other) {
+        *dst *= other;
     }
 }
 
@@ -175,20 +164,20 @@ pub(super) fn softmax(x: &[f32], dst: &mut [f32]) {
     }
 }
 
-/// Rotates one head in place: the pairs `(x[i], x[i + half])` of the first `2 * half` values, or neighbouring pairs
-/// when `interleaved`. `cos` and `sin` have `half` values.
+/// Rotates the first values of a head in place by `turns`, (cos, sin) of each pair: neighbours are a pair when
+/// `interleaved`, else values as far apart as there are pairs.
 #[inline(always)]
-pub(super) fn rotate(head: &mut [f32], cos: &[f32], sin: &[f32], interleaved: bool) {
-    let half = cos.len();
-    let rotated = &mut head[..2 * half];
+pub(super) fn rotate(head: &mut [f32], turns: &[f32], interleaved: bool) {
+    let turns = turns.as_chunks::<2>().0;
+    let rotated = &mut head[..2 * turns.len()];
     if interleaved {
-        for ((pair, cos), sin) in rotated.as_chunks_mut::<2>().0.iter_mut().zip(cos).zip(sin) {
+        for (pair, [cos, sin]) in rotated.as_chunks_mut::<2>().0.iter_mut().zip(turns) {
             *pair = [pair[0] * cos - pair[1] * sin, pair[0] * sin + pair[1] * cos];
         }
         return;
     }
-    let (low, high) = rotated.split_at_mut(half);
-    for (((low, high), cos), sin) in low.iter_mut().zip(high).zip(cos).zip(sin) {
+    let (low, high) = rotated.split_at_mut(turns.len());
+    for ((low, high), [cos, sin]) in low.iter_mut().zip(high).zip(turns) {
         (*low, *high) = (*low * cos - *high * sin, *low * sin + *high * cos);
     }
 }

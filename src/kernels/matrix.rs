@@ -116,6 +116,12 @@ impl CpuMatrix {
         self.layout
     }
 
+    /// Whether the weights are integer codes, which are multiplied with int8 activations.
+    #[must_use]
+    pub fn is_coded(&self) -> bool {
+        matches!(self.layout, PackedLayout::Coded { .. })
+    }
+
     /// Rows (output features).
     #[must_use]
     pub fn rows(&self) -> usize {

@@ -5,11 +5,15 @@
 //! * [`CpuMatrix`]: a weight, in the layout the GPU reads too.
 //! * [`QuantizedRows`]: activations in int8, made once for all the weights that read them.
 //! * [`Kernels`]: the functions of one instruction set.
+//! * [`KvCache`]: keys and values of an attention layer.
 //! * [`Pool`]: the threads.
+//! * [`CpuCx`]: what an operation sees when it runs on the CPU.
 
 mod activations;
 mod attention;
+mod cache;
 mod compute;
+mod context;
 mod elementwise;
 mod float16;
 mod isa;
@@ -22,7 +26,9 @@ mod tests;
 
 pub use activations::QuantizedRows;
 pub use attention::{Attention, AttentionShape, CacheSlices};
+pub use cache::KvCache;
 pub use compute::{Compute, MatmulInput, MatmulJob, Rotary};
+pub use context::{CpuCx, CpuInput, Scratch, copy};
 pub use elementwise::Unary;
 pub use float16::{f16_to_f32, store_f16};
 pub use matrix::{CpuMatrix, CpuMatrixBuilder};

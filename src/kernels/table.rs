@@ -18,14 +18,13 @@ pub struct Kernels {
     pub(super) dense: unsafe fn(&DenseShare<'_>),
     pub(super) attention: unsafe fn(&Attention<'_>, usize, *mut f32),
     pub(super) quantize: unsafe fn(QuantizeRow<'_>),
-    pub(super) unary: unsafe fn(Unary, &[f32], &mut [f32]),
-    pub(super) gated: unsafe fn(Unary, &[f32], &[f32], &mut [f32]),
-    pub(super) add: unsafe fn(&[f32], &[f32], &mut [f32]),
-    pub(super) mul: unsafe fn(&[f32], &[f32], &mut [f32]),
+    pub(super) unary: unsafe fn(Unary, &mut [f32]),
+    pub(super) add: unsafe fn(&mut [f32], &[f32]),
+    pub(super) mul: unsafe fn(&mut [f32], &[f32]),
     pub(super) rms_norm: unsafe fn(&[f32], &[f32], f32, &mut [f32]),
     pub(super) layer_norm: unsafe fn(&[f32], (&[f32], &[f32]), f32, &mut [f32]),
     pub(super) softmax: unsafe fn(&[f32], &mut [f32]),
-    pub(super) rotate: unsafe fn(&mut [f32], &[f32], &[f32], bool),
+    pub(super) rotate: unsafe fn(&mut [f32], &[f32], bool),
 }
 
 impl std::fmt::Debug for Kernels {
@@ -58,20 +57,16 @@ macro_rules! kernel_table {
                 quantize_row(job);
             }
             $(#[target_feature(enable = $feature)])?
-            unsafe fn unary(op: Unary, x: &[f32], dst: &mut [f32]) {
-                elementwise::unary(op, x, dst);
+            unsafe fn unary(op: Unary, values: &mut [f32]) {
+                elementwise::unary(op, values);
             }
             $(#[target_feature(enable = $feature)])?
-            unsafe fn gated(op: Unary, gate: &[f32], up: &[f32], dst: &mut [f32]) {
-                elementwise::gated(op, gate, up, dst);
+            unsafe fn add(dst: &mut [f32], other: &[f32]) {
+                elementwise::add(dst, other);
             }
             $(#[target_feature(enable = $feature)])?
-            unsafe fn add(a: &[f32], b: &[f32], dst: &mut [f32]) {
-                elementwise::add(a, b, dst);
-            }
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn mul(a: &[f32], b: &[f32], dst: &mut [f32]) {
-                elementwise::mul(a, b, dst);
+            unsafe fn mul(dst: &mut [f32], other: &[f32]) {
+                elementwise::mul(dst, other);
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn rms_norm(x: &[f32], weight: &[f32], eps: f32, dst: &mut [f32]) {
@@ -86,8 +81,8 @@ macro_rules! kernel_table {
                 elementwise::softmax(x, dst);
             }
             $(#[target_feature(enable = $feature)])?
-            unsafe fn rotate(head: &mut [f32], cos: &[f32], sin: &[f32], interleaved: bool) {
-                elementwise::rotate(head, cos, sin, interleaved);
+            unsafe fn rotate(head: &mut [f32], turns: &[f32], interleaved: bool) {
+                elementwise::rotate(head, turns, interleaved);
             }
             Kernels {
                 name: $name,
@@ -97,7 +92,6 @@ macro_rules! kernel_table {
                 attention: attend,
                 quantize,
                 unary,
-                gated,
                 add,
                 mul,
                 rms_norm,

@@ -66,7 +66,7 @@ fn layouts() -> Vec<PackedLayout> {
 
 /// Rows, columns, activation rows: whole and broken tiles, blocks and groups.
 const SIZES: &[(usize, usize, usize)] = &[
-    (1, 32, 1),
+    (1, 32, 60),
     (4, 48, 2),
     (5, 576, 1),
     (16, 64, 8),
@@ -298,7 +298,8 @@ fn unsound_matrices_and_lengths_are_refused() {
     assert!(compute.matmul(input, &mut [MatmulJob { weight: &weight, dst: &mut dst }]).is_err(), "no int8 activations");
     assert!(compute.quantize(&x, 2, 64, &mut QuantizedRows::default()).is_err());
     assert!(compute.rms_norm(&x, &x[..10], 1e-5, &mut vec![0f32; 64]).is_err());
-    assert!(compute.add(&x, &x, &mut short).is_err());
+    assert!(compute.add(&mut short, &x).is_err());
+    assert!(compute.mul(&mut short, &x).is_err());
 }
 
 /// Attention by its definition, in double precision.
@@ -469,23 +470,23 @@ fn norms_match_their_definitions() {
 #[test]
 fn rotation_and_gating_match_their_definitions() {
     let mut random = Random(22);
-    let (rows, n_heads, head_dim, half) = (3, 2, 20, 8);
-    let x = random.floats(rows * n_heads * head_dim);
-    let angles = random.floats(rows * half);
-    let cos: Vec<f32> = angles.iter().map(|a| a.cos()).collect();
-    let sin: Vec<f32> = angles.iter().map(|a| a.sin()).collect();
+    let (rows, n_heads, head_dim, n_pairs) = (3, 2, 20, 8);
+    let width = n_heads * head_dim;
+    let x = random.floats(rows * width);
+    let angles = random.floats(rows * n_pairs);
+    let turns: Vec<f32> = angles.iter().flat_map(|a| [a.cos(), a.sin()]).collect();
     for kernels in Kernels::available() {
         let compute = Compute::with_kernels(kernels, 1).unwrap();
         for interleaved in [false, true] {
             let mut found = x.clone();
-            compute.rotate(&mut found, head_dim, n_heads, &Rotary { cos: &cos, sin: &sin, half, interleaved }).unwrap();
+            compute.rotate(&mut found, width, &Rotary { turns: &turns, n_pairs, head_dim, interleaved }).unwrap();
             let mut expected: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
             for row in 0..rows {
                 for head in 0..n_heads {
-                    for i in 0..half {
-                        let (a, b) = if interleaved { (2 * i, 2 * i + 1) } else { (i, i + half) };
-                        let at = (row * n_heads + head) * head_dim;
-                        let angle = f64::from(angles[row * half + i]);
+                    for i in 0..n_pairs {
+                        let (a, b) = if interleaved { (2 * i, 2 * i + 1) } else { (i, i + n_pairs) };
+                        let at = row * width + head * head_dim;
+                        let angle = f64::from(angles[row * n_pairs + i]);
                         let (u, v) = (f64::from(x[at + a]), f64::from(x[at + b]));
                         expected[at + a] = u * angle.cos() - v * angle.sin();
                         expected[at + b] = u * angle.sin() + v * angle.cos();
@@ -495,10 +496,10 @@ fn rotation_and_gating_match_their_definitions() {
             assert!(nmse(&expected, &found) < 1e-12, "{} {interleaved}", kernels.name());
         }
         let (gate, up) = (random.floats(50_000), random.floats(50_000));
-        let mut found = vec![0f32; gate.len()];
-        compute.gated(Unary::Silu, &gate, &up, &mut found).unwrap();
+        let mut found = gate.clone();
+        compute.gate(Unary::Silu, &mut found, &up).unwrap();
         let silu = |x: f32| f64::from(x) / (1.0 + (-f64::from(x)).exp());
         let expected: Vec<f64> = gate.iter().zip(&up).map(|(g, u)| silu(*g) * f64::from(*u)).collect();
-        assert!(nmse(&expected, &found) < 1e-12, "{} gated", kernels.name());
+        assert!(nmse(&expected, &found) < 1e-12, "{} gate", kernels.name());
     }
 }
