@@ -53,6 +53,12 @@ impl QuantizedRows {
         self.codes.capacity() + 2 * self.wide.capacity() + 4 * (self.scales.capacity() + self.sums.capacity())
     }
 
+    /// The value that column `k` of row `n` stands for.
+    pub(super) fn value(&self, n: usize, k: usize) -> f64 {
+        let at = n * self.padded + k;
+        f64::from(self.codes[at]) * f64::from(self.scales[at / BLOCK])
+    }
+
     /// Makes room for `rows` rows of `columns` columns.
     pub(super) fn reshape(&mut self, rows: usize, columns: usize, keep_wide: bool) {
         let padded = columns.next_multiple_of(PADDING);

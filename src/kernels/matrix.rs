@@ -75,6 +75,18 @@ impl CpuMatrixBuilder {
         Ok(())
     }
 
+    /// Rows given so far.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.filled
+    }
+
+    /// Bytes reserved.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.matrix.bytes()
+    }
+
     /// The matrix; fails unless every row was given.
     pub fn finish(self) -> Result<CpuMatrix> {
         if self.filled != self.matrix.rows {

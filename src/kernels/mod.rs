@@ -20,6 +20,7 @@ mod isa;
 mod matmul;
 mod matrix;
 mod pool;
+mod self_test;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -33,4 +34,5 @@ pub use elementwise::Unary;
 pub use float16::{f16_to_f32, store_f16};
 pub use matrix::{CpuMatrix, CpuMatrixBuilder};
 pub use pool::Pool;
+pub use self_test::self_test;
 pub use table::Kernels;
