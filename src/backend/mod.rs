@@ -210,7 +210,11 @@ pub struct OpenOptions {
 
 /// Every backend, the preferred first.
 pub static BACKENDS: &[BackendRow] = &[
-    BackendRow { name: "cpu", summary: "SIMD kernels over packed weights, on threads where there are", open: cpu::open },
+    BackendRow {
+        name: "cpu",
+        summary: "SIMD kernels over packed weights, on threads where there are",
+        open: cpu::open,
+    },
     BackendRow {
         name: "reference",
         summary: "plain loops with f64 sums: the oracle of the tests, slow by design",

@@ -89,7 +89,13 @@ impl QuantizedRows {
             .zip(self.codes.chunks_exact_mut(padded.max(1)))
             .zip(self.scales.chunks_exact_mut((padded / BLOCK).max(1)))
             .zip(self.sums.chunks_exact_mut((padded / 16).max(1)));
-        Ok(rows.map(move |(((values, codes), scales), sums)| QuantizeRow { values, codes, wide: wide.next(), scales, sums }))
+        Ok(rows.map(move |(((values, codes), scales), sums)| QuantizeRow {
+            values,
+            codes,
+            wide: wide.next(),
+            scales,
+            sums,
+        }))
     }
 }
 

@@ -325,7 +325,8 @@ impl Softmax {
             }
             row[..start].fill(f32::NEG_INFINITY);
             row[end..].fill(f32::NEG_INFINITY);
-            let largest = row.iter().fold(self.largest[i], |largest, &score| if score > largest { score } else { largest });
+            let largest =
+                row.iter().fold(self.largest[i], |largest, &score| if score > largest { score } else { largest });
             if self.largest[i] == f32::NEG_INFINITY {
                 factors[i] = 0.0;
             } else {

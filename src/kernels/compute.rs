@@ -155,7 +155,9 @@ impl Compute {
             // SAFETY: lengths were checked; shares of a job have disjoint tiles, and jobs disjoint destinations.
             unsafe {
                 match (weight.layout(), input.quantized) {
-                    (PackedLayout::Coded { .. }, Some(x)) => (self.kernels.coded)(&CodedShare { weight, x, tiles, dst }),
+                    (PackedLayout::Coded { .. }, Some(x)) => {
+                        (self.kernels.coded)(&CodedShare { weight, x, tiles, dst })
+                    }
                     _ => (self.kernels.dense)(&DenseShare { weight, x: input.values, tiles, dst }),
                 }
             }

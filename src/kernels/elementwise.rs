@@ -216,7 +216,9 @@ mod tests {
         let x = [-3.0f32, -0.5, 0.0, 0.25, 2.0];
         let formulas: [(Unary, fn(f64) -> f64); 4] = [
             (Unary::Silu, |x| x / (1.0 + (-x).exp())),
-            (Unary::GeluTanh, |x| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh())),
+            (Unary::GeluTanh, |x| {
+                0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh())
+            }),
             (Unary::Relu, |x| x.max(0.0)),
             (Unary::Sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
         ];

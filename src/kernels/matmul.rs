@@ -372,7 +372,8 @@ unsafe fn dense_rows<I: Isa, const HALF: bool>(weight: &CpuMatrix, rows: [usize;
             let x = I::load(x.as_ptr().add(k));
             for (sum, row) in sums.iter_mut().zip(rows) {
                 let at = row * stride + k;
-                let w = if HALF { I::load_f16(plane.cast::<u16>().add(at)) } else { I::load(plane.cast::<f32>().add(at)) };
+                let w =
+                    if HALF { I::load_f16(plane.cast::<u16>().add(at)) } else { I::load(plane.cast::<f32>().add(at)) };
                 *sum = I::fma(w, x, *sum);
             }
             k += I::LANES;

@@ -30,15 +30,20 @@ impl CpuMatrixBuilder {
     /// `OutOfMemory` when the planes cannot be had; `InvalidArgument` for a size or group no layout has.
     pub fn new(layout: PackedLayout, rows: usize, columns: usize) -> Result<Self> {
         if rows == 0 || columns == 0 || rows.checked_mul(columns).is_none_or(|n| n > isize::MAX as usize / 8) {
-            return Err(Error::invalid_argument(format!("a weight of {rows} rows and {columns} columns is not supported")));
+            return Err(Error::invalid_argument(format!(
+                "a weight of {rows} rows and {columns} columns is not supported"
+            )));
         }
         if let PackedLayout::Coded { group, .. } = layout
             && !matches!(group, 16 | 32 | 64 | 128)
         {
-            return Err(Error::invalid_argument(format!("expected groups of 16, 32, 64 or 128 columns, found {group}")));
+            return Err(Error::invalid_argument(format!(
+                "expected groups of 16, 32, 64 or 128 columns, found {group}"
+            )));
         }
         let [low, high, scales] = plane_words(layout, rows, columns);
-        let matrix = CpuMatrix { layout, rows, columns, low: reserve(low)?, high: reserve(high)?, scales: reserve(scales)? };
+        let matrix =
+            CpuMatrix { layout, rows, columns, low: reserve(low)?, high: reserve(high)?, scales: reserve(scales)? };
         Ok(Self { matrix, filled: 0 })
     }
 
@@ -61,7 +66,10 @@ impl CpuMatrixBuilder {
         let filled = self.filled.checked_add(part.rows).filter(|&filled| filled <= matrix.rows);
         let coded = matches!(part.layout, PackedLayout::Coded { .. });
         let (Some(filled), false) = (filled, coded && !self.filled.is_multiple_of(4)) else {
-            return Err(Error::internal(format!("{} rows do not follow {} of {}", part.rows, self.filled, matrix.rows)));
+            return Err(Error::internal(format!(
+                "{} rows do not follow {} of {}",
+                part.rows, self.filled, matrix.rows
+            )));
         };
         let expected = plane_words(part.layout, part.rows, part.columns);
         let found = [part.low.len(), part.high.len(), part.scales.len()];
@@ -102,9 +110,9 @@ fn plane_words(layout: PackedLayout, rows: usize, columns: usize) -> [usize; 3] 
 
 fn reserve(words: usize) -> Result<Vec<u32>> {
     let mut plane = Vec::new();
-    plane
-        .try_reserve_exact(words)
-        .map_err(|_| Error::out_of_memory(format!("{} bytes for a weight could not be had", words.saturating_mul(4))))?;
+    plane.try_reserve_exact(words).map_err(|_| {
+        Error::out_of_memory(format!("{} bytes for a weight could not be had", words.saturating_mul(4)))
+    })?;
     Ok(plane)
 }
 

@@ -86,8 +86,10 @@ fn nmse(expected: &[f64], found: &[f32]) -> f64 {
 /// `x · w^T` in double precision.
 fn reference_matmul(x: &[f32], w: &[f32], columns: usize) -> Vec<f64> {
     let rows = x.chunks_exact(columns);
-    rows.flat_map(|x| w.chunks_exact(columns).map(|w| x.iter().zip(w).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum()))
-        .collect()
+    rows.flat_map(|x| {
+        w.chunks_exact(columns).map(|w| x.iter().zip(w).map(|(x, w)| f64::from(*x) * f64::from(*w)).sum())
+    })
+    .collect()
 }
 
 fn multiply(compute: &Compute, weight: &CpuMatrix, x: &[f32], n: usize) -> Vec<f32> {
@@ -136,7 +138,11 @@ fn every_layout_multiplies_as_its_unpacked_weights_do() {
                 let found = multiply(&compute, &weight, &x, n);
                 let (rounding, total) = (nmse(&expected, &found), nmse(&exact, &found));
                 if !(rounding < 1e-11) || !(total < 5e-4) {
-                    failures.push(format!("{} {} {rows}x{columns}x{n}: {rounding:e} {total:e}", kernels.name(), layout.name()));
+                    failures.push(format!(
+                        "{} {} {rows}x{columns}x{n}: {rounding:e} {total:e}",
+                        kernels.name(),
+                        layout.name()
+                    ));
                 }
                 cases += 1;
             }
@@ -310,16 +316,16 @@ fn reference_attention(q: &[f32], k: &[f32], v: &[f32], s: &AttentionShape) -> V
             let at = (token * s.n_heads + head) * s.head_dim;
             let cache = head / (s.n_heads / s.n_kv_heads) * s.capacity * s.head_dim;
             let position = s.position + token;
-            let sees = |key: usize| {
-                (!s.causal || key <= position) && s.window.is_none_or(|window| key + window > position)
-            };
+            let sees =
+                |key: usize| (!s.causal || key <= position) && s.window.is_none_or(|window| key + window > position);
             let keys: Vec<usize> = (0..s.n_keys).filter(|&key| sees(key)).collect();
             let scores: Vec<f64> = keys
                 .iter()
                 .map(|key| {
                     let k = &k[cache + key * s.head_dim..][..s.head_dim];
                     let q = &q[at..at + s.head_dim];
-                    let score = q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum::<f64>() * f64::from(s.scale);
+                    let score =
+                        q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum::<f64>() * f64::from(s.scale);
                     s.soft_cap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh())
                 })
                 .collect();
@@ -380,10 +386,8 @@ fn attention_matches_its_definition_for_both_caches() {
         for kernels in Kernels::available() {
             for threads in [1, 2] {
                 let compute = Compute::with_kernels(kernels, threads).unwrap();
-                let caches = [
-                    (CacheSlices::F32 { k: &k, v: &v }, &exact),
-                    (CacheSlices::F16 { k: &k16, v: &v16 }, &halves),
-                ];
+                let caches =
+                    [(CacheSlices::F32 { k: &k, v: &v }, &exact), (CacheSlices::F16 { k: &k16, v: &v16 }, &halves)];
                 for (cache, expected) in caches {
                     let mut found = vec![f32::NAN; q.len()];
                     compute.attention(&Attention { q: &q, cache, shape }, &mut found).unwrap();

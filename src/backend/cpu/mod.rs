@@ -5,9 +5,7 @@ mod clock;
 mod run;
 mod weights;
 
-use super::{
-    BackendReport, BoxFuture, Executable, KernelTime, KvType, LoadRequest, MemoryUse, OpenOptions, SelfTest,
-};
+use super::{BackendReport, BoxFuture, Executable, KernelTime, KvType, LoadRequest, MemoryUse, OpenOptions, SelfTest};
 use crate::error::{Context, Error, Result};
 use crate::graph::{Dims, Graph};
 use crate::kernels::{Compute, Kernels, KvCache, Scratch, self_test};
@@ -51,9 +49,10 @@ fn default_threads() -> usize {
 impl Cpu {
     fn new(options: OpenOptions, request: &LoadRequest) -> Result<Self> {
         let graph = Arc::clone(&request.graph);
-        let caches = graph.caches.iter().map(|spec| {
-            KvCache::new(spec.n_kv_heads, spec.head_dim, request.capacity, request.kv_type == KvType::F16)
-        });
+        let caches = graph
+            .caches
+            .iter()
+            .map(|spec| KvCache::new(spec.n_kv_heads, spec.head_dim, request.capacity, request.kv_type == KvType::F16));
         Ok(Self {
             compute: Compute::new(options.threads.unwrap_or_else(default_threads))?,
             weights: Weights::new(&graph, &request.layouts)?,
@@ -134,7 +133,8 @@ impl Executable for Cpu {
         format: &'static BlockFormat,
         bytes: &[u8],
     ) -> Result<()> {
-        let spec = self.graph.weights.get(weight).ok_or_else(|| Error::internal(format!("there is no weight {weight}")))?;
+        let spec =
+            self.graph.weights.get(weight).ok_or_else(|| Error::internal(format!("there is no weight {weight}")))?;
         self.weights.write(weight, spec, (first_row, format), bytes).at(|| spec.name.clone())
     }
 

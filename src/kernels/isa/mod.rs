@@ -20,12 +20,12 @@ mod simd128;
 
 pub(super) use scalar::Scalar;
 
-#[cfg(target_arch = "x86_64")]
-pub(super) use {avx2::Avx2, avx512::Avx512};
 #[cfg(target_arch = "aarch64")]
 pub(super) use neon::Neon;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 pub(super) use simd128::Simd128;
+#[cfg(target_arch = "x86_64")]
+pub(super) use {avx2::Avx2, avx512::Avx512};
 
 /// Start of the same plane for each of up to four tiles that one register spans. Entries past the tiles that exist
 /// repeat the last one: their results are computed and dropped.
@@ -68,8 +68,12 @@ pub(super) trait Isa {
     unsafe fn zero_acc() -> Self::Acc;
     /// Adds the products of 16 columns: byte `j` of `w[i]` with activation `4 * i + j`.
     /// `codes` holds 16 readable i8, `wide` the same values as 16 readable i16.
-    unsafe fn dot16<const BITS: usize>(acc: Self::Acc, w: [Self::W; 4], codes: *const i8, wide: *const i16)
-    -> Self::Acc;
+    unsafe fn dot16<const BITS: usize>(
+        acc: Self::Acc,
+        w: [Self::W; 4],
+        codes: *const i8,
+        wide: *const i16,
+    ) -> Self::Acc;
     /// The same for 32 columns.
     #[inline(always)]
     unsafe fn dot32<const BITS: usize>(w: [Self::W; 8], codes: *const i8, wide: *const i16) -> Self::Acc {

@@ -4,10 +4,10 @@
 #![allow(unsafe_op_in_unsafe_fn, reason = "each body is a few intrinsics under the promises of the trait")]
 
 use std::arch::aarch64::{
-    float32x4_t, int32x4_t, uint8x16_t, vaddq_s32, vandq_u8, vcvt_f32_f16, vcvtq_f32_s32, vdupq_n_f32, vdupq_n_s32,
-    vdupq_n_u8, vfmaq_f32, vld1_u16, vld1q_f32, vld1q_u8, vld2_u16, vmulq_f32, vorrq_u8, vpaddq_f32, vreinterpret_f16_u16,
-    vreinterpretq_s8_s32, vreinterpretq_s8_u8, vreinterpretq_u8_u16, vreinterpretq_u16_u8, vshlq_u16, vdupq_n_s16,
-    vst1q_f32, int8x16_t,
+    float32x4_t, int8x16_t, int32x4_t, uint8x16_t, vaddq_s32, vandq_u8, vcvt_f32_f16, vcvtq_f32_s32, vdupq_n_f32,
+    vdupq_n_s16, vdupq_n_s32, vdupq_n_u8, vfmaq_f32, vld1_u16, vld1q_f32, vld1q_u8, vld2_u16, vmulq_f32, vorrq_u8,
+    vpaddq_f32, vreinterpret_f16_u16, vreinterpretq_s8_s32, vreinterpretq_s8_u8, vreinterpretq_u8_u16,
+    vreinterpretq_u16_u8, vshlq_u16, vst1q_f32,
 };
 use std::arch::asm;
 
