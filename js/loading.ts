@@ -1,7 +1,7 @@
 // Loads a model: finds its files, opens a device, and carries bytes from the files to the WASM module as it asks for them.
 
 import { openStore } from './cache.js';
-import { EdgeError } from './errors.js';
+import { EdgeError, isErrorData } from './errors.js';
 import { FileWindow, openFile } from './files.js';
 import type { FileContext, FileStream, PlacedFile } from './files.js';
 import { probeGpu } from './gpu.js';
@@ -66,7 +66,7 @@ export async function loadModel(options: LoadOptions, context: LoadContext): Pro
     const cache = { kind: files.origin === 'caller' ? 'none' : (store?.kind ?? 'none'), hit: files.origin === 'cache' };
     return { engine, gpu: facts.backend === 'webgpu' ? gpu : null, facts: { ...facts, reason, rejected: mergeRejected(rejected, facts.rejected), ...adapter, wasmModule: MODULE_FILE, cache } };
   } catch (error) {
-    await files.abandon();
+    await files.abandon(error);
     throw error;
   }
 }
@@ -216,8 +216,10 @@ class ModelFiles {
     this.#progress?.finish(this.#windows.at(-1)?.file.name ?? '');
   }
 
-  async abandon(): Promise<void> {
-    for (const window of this.#windows) await window.file.close(false).catch(() => {});
+  /** Lets the files go after an error; a download that turned out to be no good model is not continued later. */
+  async abandon(error: unknown): Promise<void> {
+    const isUseless = isErrorData(error) && ['malformed-file', 'integrity'].includes(error.code);
+    for (const window of this.#windows) await window.file.close(isUseless ? 'discard' : 'keep').catch(() => {});
   }
 
   #window(shard: number): FileWindow {
@@ -234,7 +236,7 @@ class ModelFiles {
   async #reopen(shard: number): Promise<void> {
     const spec = this.#specs[shard];
     if (!spec) throw new EdgeError('internal', `there is no shard ${shard}`);
-    await this.#window(shard).file.close(false);
+    await this.#window(shard).file.close('keep');
     if (spec.kind === 'stream') throw new EdgeError('unsupported-model', 'this file cannot be loaded from a stream: give a Blob or a URL', { path: 'model' });
     const file = await openFile(spec, this.#context);
     // Bytes that come a second time are not progress.
