@@ -18,3 +18,4 @@ pub mod quant;
 pub mod registry;
 pub mod shader;
 pub mod tensor;
+pub mod text;
