@@ -8,6 +8,7 @@ pub mod backend;
 pub mod bytes;
 pub mod error;
 pub mod format;
+pub mod generate;
 pub mod graph;
 pub mod kernels;
 pub mod models;
