@@ -168,12 +168,13 @@ impl TokenStream {
             let Some(generation) = &mut self.generation else { return Ok(None) };
             let event = pollster::block_on(lock(&self.model)?.next(generation));
             match event {
-                Ok(Event::Piece(piece)) => return Ok(Some(piece)),
-                Ok(Event::Prompt { .. }) => {}
-                Ok(Event::Done(result)) => {
+                Ok(Some(Event::Piece(piece))) => return Ok(Some(piece)),
+                Ok(Some(Event::Prompt { .. })) => {}
+                Ok(Some(Event::Done(result))) => {
                     self.generation = None;
                     self.result = Some(*result);
                 }
+                Ok(None) => self.generation = None,
                 Err(error) => {
                     self.generation = None;
                     return Err(error);

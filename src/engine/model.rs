@@ -49,7 +49,12 @@ pub struct ModelInfo {
 }
 
 impl ModelInfo {
-    pub(crate) fn new(file: &ModelFile, backend: &'static str, capacity: usize, rejected: Vec<Rejection>) -> Result<Self> {
+    pub(crate) fn new(
+        file: &ModelFile,
+        backend: &'static str,
+        capacity: usize,
+        rejected: Vec<Rejection>,
+    ) -> Result<Self> {
         let name = file.metadata.get::<&str>("general.name")?.map(str::to_owned);
         Ok(Self {
             name,
@@ -189,8 +194,8 @@ impl LoadedModel {
         Generation::new(prompt, options, context)
     }
 
-    /// The next event of a generation.
-    pub async fn next(&mut self, generation: &mut Generation) -> Result<Event> {
+    /// The next event of a generation; `None` after its end.
+    pub async fn next(&mut self, generation: &mut Generation) -> Result<Option<Event>> {
         generation.next(self.executable.as_mut(), &mut self.cache).await
     }
 
