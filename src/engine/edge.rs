@@ -33,7 +33,7 @@ impl Edge {
     fn open(path: &Path, config: EdgeConfig) -> Result<Self> {
         let files = shards(path).iter().map(|path| bytes::open(path)).collect::<Result<Vec<ByteSource>>>()?;
         let lengths = files.iter().map(|file| Some(file.len())).collect();
-        let mut loader = Loader::new(config, lengths, Vec::new(), Clock { now_ms })?;
+        let mut loader = Loader::new(config, lengths, Vec::new(), Clock { now_ms, utc_offset_minutes: 0 })?;
         let model = loop {
             match loader.need() {
                 Need::Prefix { shard, bytes } => loader.supply(files[shard].prefix(bytes))?,
