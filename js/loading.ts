@@ -33,7 +33,7 @@ type LoaderNeed =
   | { need: 'finish' };
 
 /** What the engine says of itself. */
-type EngineFacts = Pick<LoadedFacts, 'backend' | 'reason' | 'rejected' | 'threads' | 'variants' | 'selfTest' | 'contextTokens'>;
+type EngineFacts = Pick<LoadedFacts, 'backend' | 'reason' | 'rejected' | 'device' | 'threads' | 'variants' | 'selfTest' | 'contextTokens'>;
 
 /** What a load may use of its surroundings. */
 export interface LoadContext {
@@ -60,11 +60,11 @@ export async function loadModel(options: LoadOptions, context: LoadContext): Pro
     await files.open();
     const { engine, gpu, rejected } = await load(options, files, context);
     const facts: EngineFacts = JSON.parse(engine.diagnostics()) as EngineFacts;
-    const reason = options.backend === 'auto' ? facts.reason : `${facts.backend} was asked for`;
     const adapter = gpu && facts.backend === 'webgpu' ? { adapter: gpu.adapter } : {};
     if (facts.backend !== 'webgpu') gpu?.destroy();
+    const allRejected = mergeRejected(rejected, facts.rejected);
     const cache = { kind: files.origin === 'caller' ? 'none' : (store?.kind ?? 'none'), hit: files.origin === 'cache' };
-    return { engine, gpu: facts.backend === 'webgpu' ? gpu : null, facts: { ...facts, reason, rejected: mergeRejected(rejected, facts.rejected), ...adapter, wasmModule: MODULE_FILE, cache } };
+    return { engine, gpu: facts.backend === 'webgpu' ? gpu : null, facts: { ...facts, reason: reasonOf(options, facts, allRejected), rejected: allRejected, ...adapter, wasmModule: MODULE_FILE, cache } };
   } catch (error) {
     await files.abandon(error);
     throw error;
@@ -75,6 +75,13 @@ type Rejected = LoadedFacts['rejected'];
 
 function mergeRejected(ours: Rejected, theirs: Rejected): Rejected {
   return [...ours, ...theirs.filter((row) => !ours.some((known) => known.backend === row.backend))];
+}
+
+function reasonOf(options: LoadOptions, facts: EngineFacts, rejected: Rejected): string {
+  if (options.backend !== 'auto') return `backend: '${options.backend}' was asked for`;
+  const others = rejected.filter((row) => row.backend !== facts.backend);
+  if (others.length === 0) return 'the first choice works';
+  return others.map((row) => `${row.backend}: ${row.reason}`).join('; ');
 }
 
 /** Drives the loader until there is an engine. */

@@ -21,3 +21,5 @@ pub mod registry;
 pub mod shader;
 pub mod tensor;
 pub mod text;
+#[cfg(target_arch = "wasm32")]
+pub mod web;
