@@ -6,6 +6,7 @@
 
 pub mod backend;
 pub mod bytes;
+pub mod engine;
 pub mod error;
 pub mod format;
 pub mod generate;
