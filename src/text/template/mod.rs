@@ -1,0 +1,3 @@
+//! Chat templates.
+mod rendered;
+pub use rendered::{Rendered, Segment};
