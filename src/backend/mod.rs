@@ -1,6 +1,7 @@
 //! Backends: what runs a plan. Each has a folder; nothing outside it asks which one runs.
 
 pub mod reference;
+pub mod wgpu;
 
 use crate::error::Result;
 use crate::graph::Graph;
