@@ -14,7 +14,7 @@ fn main() {
     }
     var sum = 0.0;
     var kept = 0u;
-    while (kept < count && (kept == 0u || sum < state.top_p * total)) {
+    while (kept < count && (kept == 0u || state.top_p >= 1.0 || sum < state.top_p * total)) {
         sum += shares[kept];
         kept += 1u;
     }

@@ -30,7 +30,10 @@ export async function needBindgen() {
   if (found) return found;
   const version = bindgenVersion();
   say(`setup: compiling wasm-bindgen ${version} (once, about 3 minutes)`);
-  await must('compiling wasm-bindgen', 'cargo', ['install', 'wasm-bindgen-cli', '--version', version, '--locked', '--root', toolFolder(version)], { quiet: true });
+  const install = ['install', 'wasm-bindgen-cli', '--version', version, '--root', toolFolder(version)];
+  // Its own lock file may name versions that a registry mirror does not have (yet).
+  const { code } = await run('cargo', [...install, '--locked'], { quiet: true });
+  if (code !== 0) await must('compiling wasm-bindgen', 'cargo', install, { quiet: true });
   return program(toolFolder(version));
 }
 

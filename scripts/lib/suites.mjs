@@ -3,7 +3,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compileTypeScript } from '../build.mjs';
+import { compilePackage, compileTypeScript } from '../build.mjs';
 import { chromiumPath } from './graphics.mjs';
 import { DEFAULT_MODEL, findModel, modelPath } from './models.mjs';
 import { checkPackage } from './pack.mjs';
@@ -84,7 +84,7 @@ function withExit(counts, { code, timedOut }) {
 
 /** Compiles the package, then the tests against it. */
 async function typescript() {
-  await compileTypeScript();
+  await compilePackage();
   rmSync(COMPILED, { recursive: true, force: true });
   const hasTests = ['js', 'web'].some((name) => existsSync(join(ROOT, 'tests', name)));
   if (hasTests) await compileTypeScript('tsconfig.tests.json');

@@ -1,6 +1,8 @@
 //! Backends: what runs a plan. Each has a folder; nothing outside it asks which one runs.
 
+pub mod cpu;
 pub mod reference;
+pub mod sampling;
 pub mod wgpu;
 
 use crate::error::Result;
@@ -208,8 +210,16 @@ pub struct OpenOptions {
 }
 
 /// Every backend, the preferred first.
-pub static BACKENDS: &[BackendRow] = &[BackendRow {
-    name: "reference",
-    summary: "plain loops with f64 sums: the oracle of the tests, slow by design",
-    open: reference::open,
-}];
+pub static BACKENDS: &[BackendRow] = &[
+    BackendRow { name: "wgpu", summary: "compute shaders on a GPU: Vulkan and Metal, WebGPU in browsers", open: wgpu::open },
+    BackendRow {
+        name: "cpu",
+        summary: "SIMD kernels over packed weights, on threads where there are",
+        open: cpu::open,
+    },
+    BackendRow {
+        name: "reference",
+        summary: "plain loops with f64 sums: the oracle of the tests, slow by design",
+        open: reference::open,
+    },
+];

@@ -42,6 +42,15 @@ impl TensorInfo {
         self.columns() / self.format.block_len * self.format.block_bytes
     }
 
+    /// Fails when the tensor does not lie within a file of `file_len` bytes.
+    pub(super) fn check_within(&self, file_len: u64) -> Result<()> {
+        if self.range.end <= file_len {
+            return Ok(());
+        }
+        let message = format!("expected its data up to byte {}, but the file ends at byte {file_len}", self.range.end);
+        Err(Error::malformed(message).at(shown(self.name.as_bytes())))
+    }
+
     /// Where whole rows lie in the file; fails when `rows` leaves the tensor.
     pub fn rows_range(&self, rows: Range<usize>) -> Result<Range<u64>> {
         let at = |row: usize| {
@@ -81,6 +90,12 @@ impl std::fmt::Debug for FileHeader {
 }
 
 impl FileHeader {
+    /// Fails when a tensor does not lie within a file of `file_len` bytes: for a length that was not known when the
+    /// header was read.
+    pub fn check_len(&self, file_len: u64) -> Result<()> {
+        self.tensors.iter().try_for_each(|tensor| tensor.check_within(file_len))
+    }
+
     /// Length that the file must have at least.
     #[must_use]
     pub fn end(&self) -> u64 {

@@ -72,7 +72,7 @@ fn version(cursor: &mut Cursor<'_>) -> Result<u32, Stop> {
     }
     match cursor.u32()? {
         version @ (2 | 3) => Ok(version),
-        version if version.swap_bytes() <= 3 => {
+        version if matches!(version.swap_bytes(), 1..=3) => {
             Err(Error::unsupported("expected a little-endian GGUF file, found a big-endian one").into())
         }
         version => Err(Error::unsupported(format!("expected GGUF version 2 or 3, found {version}")).into()),
@@ -200,7 +200,7 @@ fn unsupported_format(kind: u32) -> Error {
 }
 
 fn past_64_bits(dims: &[u64]) -> Error {
-    Error::malformed(format!("expected a size that fits 64 bits, found the axes {dims:?}"))
+    Error::malformed(format!("expected a size that fits 64 bits, found {dims:?}"))
 }
 
 /// Bytes of a tensor with these axes, the contiguous one first.
@@ -231,13 +231,13 @@ fn check_addressable(bytes: u64, most: u64) -> Result<()> {
 fn place(tensors: &mut [TensorInfo], data_start: u64, file_len: Option<u64>) -> Result<()> {
     for tensor in tensors.iter_mut() {
         let absolute = tensor.range.start.checked_add(data_start).zip(tensor.range.end.checked_add(data_start));
-        let Some((start, end)) = absolute.filter(|&(_, end)| file_len.is_none_or(|len| end <= len)) else {
-            let (end, len) = (u128::from(tensor.range.end) + u128::from(data_start), file_len.unwrap_or(u64::MAX));
-            let error =
-                Error::malformed(format!("expected its data up to byte {end}, but the file ends at byte {len}"));
-            return Err(error.at(shown(tensor.name.as_bytes())));
+        let Some((start, end)) = absolute else {
+            return Err(past_64_bits(&[tensor.range.end, data_start]).at(shown(tensor.name.as_bytes())));
         };
         tensor.range = start..end;
+        if let Some(len) = file_len {
+            tensor.check_within(len)?;
+        }
     }
     let mut order: Vec<&TensorInfo> = tensors.iter().collect();
     order.sort_by_key(|tensor| tensor.range.start);

@@ -1,0 +1,204 @@
+// The caller's side of the line to one engine's host: numbers calls, matches answers, and notices when the host is gone.
+
+import { EdgeError, toEdgeError } from './errors.js';
+import { unreachable } from './protocol.js';
+import type { Call, CallName, Calls, FromHost, Port, ToHost } from './protocol.js';
+import { CallerResources } from './resources.js';
+import { hasWorkers, isNode } from './support.js';
+import type { EdgeOptions, Progress } from './types.js';
+
+/** What a call hears before its answer. */
+export interface CallEvents {
+  onPiece?(piece: string): void;
+  onProgress?(progress: Progress): void;
+}
+
+/** A call under way. `answer` rejects with an `EdgeError`. */
+export interface PendingCall<Name extends CallName> {
+  answer: Promise<Calls[Name]['answer']>;
+  /** Asks the host to stop; the answer still comes. */
+  cancel(): void;
+}
+
+interface Pending {
+  resolve(value: Calls[CallName]['answer']): void;
+  reject(error: EdgeError): void;
+  events: CallEvents;
+}
+
+/** A line to a host. */
+export class Connection {
+  /** Whether a worker runs the host, and if not, why. */
+  worker = { used: false, reason: '' };
+  /** The caller's things that the host may use. */
+  readonly resources: CallerResources;
+  readonly #pending = new Map<number, Pending>();
+  #port: Port | null = null;
+  #outbox: ToHost[] = [];
+  #calls = 0;
+  #end: EdgeError | null = null;
+
+  constructor(worker: EdgeOptions['worker'], ownFetch: typeof fetch | null) {
+    this.resources = new CallerResources((message) => this.#post(message), ownFetch);
+    const place = placeFor(worker);
+    this.worker = { used: place.worker !== null, reason: place.reason };
+    if (place.worker) this.#port = workerPort(place.worker, place.isOurs, (message) => this.#receive(message), (error) => this.#fail(error));
+    else void this.#openLocal();
+  }
+
+  /** Why the line is dead; null while it works. */
+  get end(): EdgeError | null {
+    return this.#end;
+  }
+
+  /** Calls the host. */
+  call<Name extends CallName>(name: Name, request: Calls[Name]['request'], events: CallEvents = {}): PendingCall<Name> {
+    this.#calls += 1;
+    const id = this.#calls;
+    const answer = new Promise<Calls[Name]['answer']>((resolve, reject) => {
+      if (this.#end) return reject(this.#end);
+      this.#pending.set(id, { resolve: resolve as Pending['resolve'], reject, events });
+      this.#post({ type: 'call', id, call: { name, request } as Call });
+    });
+    return { answer, cancel: () => { if (this.#pending.has(id)) this.#post({ type: 'cancel', id }); } };
+  }
+
+  /** Ends the line: everything under way is rejected, the host frees what it holds. */
+  async close(error: EdgeError): Promise<void> {
+    if (this.#end) return;
+    const freed = this.call('close', null).answer;
+    const pending = this.#pending.get(this.#calls);
+    this.#pending.delete(this.#calls);
+    this.#rejectAll(error);
+    if (pending) this.#pending.set(this.#calls, pending);
+    await Promise.race([freed.catch(() => {}), pause(2000)]);
+    this.#fail(error);
+  }
+
+  #post(message: ToHost): void {
+    if (this.#end) return;
+    if (this.#port) this.#port.post(message);
+    else this.#outbox.push(message);
+  }
+
+  async #openLocal(): Promise<void> {
+    try {
+      const { EngineHost } = await import('./engine-host.js');
+      if (this.#end) return;
+      // Answers arrive as tasks of their own, never inside a call, as they do from a worker.
+      const host = new EngineHost((message) => queueMicrotask(() => this.#receive(message)));
+      this.#port = { post: (message) => host.receive(message), close: () => {} };
+      for (const message of this.#outbox.splice(0)) this.#port.post(message);
+    } catch (error) {
+      this.#fail(toEdgeError(error));
+    }
+  }
+
+  #receive(message: FromHost): void {
+    if (this.#end) return;
+    switch (message.type) {
+      case 'ready':
+        break;
+      case 'answer':
+        this.#take(message.id)?.resolve(message.value);
+        break;
+      case 'error':
+        this.#take(message.id)?.reject(toEdgeError(message.error));
+        break;
+      case 'piece':
+        this.#pending.get(message.id)?.events.onPiece?.(message.piece);
+        break;
+      case 'progress':
+        this.#pending.get(message.id)?.events.onProgress?.(message.progress);
+        break;
+      case 'fetch':
+        void this.resources.fetch(message.resource, message.url, message.headers);
+        break;
+      case 'pull':
+        void this.resources.pull(message.resource);
+        break;
+      case 'drop':
+        this.resources.drop(message.resource);
+        break;
+      case 'crash':
+        this.#fail(toEdgeError(message.error));
+        break;
+      default:
+        unreachable(message);
+    }
+  }
+
+  #take(id: number): Pending | undefined {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    return pending;
+  }
+
+  #fail(error: EdgeError): void {
+    if (this.#end) return;
+    this.#end = error;
+    this.#rejectAll(error);
+    this.resources.dropAll();
+    this.#port?.close();
+  }
+
+  #rejectAll(error: EdgeError): void {
+    const pending = [...this.#pending.values()];
+    this.#pending.clear();
+    for (const { reject } of pending) reject(error);
+  }
+}
+
+interface Place {
+  worker: Worker | null;
+  isOurs: boolean;
+  reason: string;
+}
+
+/** Where the host shall run. */
+function placeFor(option: EdgeOptions['worker']): Place {
+  const here = (reason: string): Place => ({ worker: null, isOurs: false, reason });
+  if (option === false) return here('worker: false was asked for');
+  if (isNode()) return here('in Node the engine runs in the calling thread');
+  if (!hasWorkers()) return here('there are no workers here');
+  if (typeof option === 'object' && !(option instanceof URL)) return { worker: option, isOurs: false, reason: "the caller's worker" };
+  try {
+    return { worker: makeWorker(option), isOurs: true, reason: 'the default' };
+  } catch (error) {
+    // A page may not start a worker from another origin, for instance when the package comes from a CDN.
+    return here(`a worker could not be started: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+function makeWorker(option: true | string | URL | undefined): Worker {
+  if (typeof option === 'string' || option instanceof URL) return new Worker(option, { type: 'module' });
+  return new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+}
+
+function workerPort(worker: Worker, isOurs: boolean, receive: (message: FromHost) => void, fail: (error: EdgeError) => void): Port {
+  let isReady = false;
+  const onMessage = (event: MessageEvent<FromHost>) => {
+    isReady = true;
+    receive(event.data);
+  };
+  const onError = (event: Event) => {
+    const detail = 'message' in event && typeof event.message === 'string' && event.message !== '' ? `: ${event.message}` : '';
+    fail(new EdgeError(isReady ? 'internal' : 'network', isReady ? `the worker failed${detail}` : `the worker could not be loaded${detail}; see the option worker`));
+  };
+  worker.addEventListener('message', onMessage);
+  worker.addEventListener('error', onError);
+  worker.addEventListener('messageerror', onError);
+  return {
+    post: (message) => worker.postMessage(message),
+    close: () => {
+      worker.removeEventListener('message', onMessage);
+      worker.removeEventListener('error', onError);
+      worker.removeEventListener('messageerror', onError);
+      if (isOurs) worker.terminate();
+    },
+  };
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => { setTimeout(resolve, ms); });
+}

@@ -1,0 +1,200 @@
+// HanzoEdge: one loaded model for its users. It keeps the line to the engine's host, and opens a new one after a crash.
+
+import { Connection } from './connection.js';
+import type { CallEvents } from './connection.js';
+import { EdgeError, toEdgeError } from './errors.js';
+import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, loadOptions, plainMessages, wellFormed } from './options.js';
+import type { CallName, Calls, GenerateRequest } from './protocol.js';
+import { Session } from './session.js';
+import { TokenStreamSource } from './stream.js';
+import type { Chat, ChatMessage, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Progress, SessionOptions, TokenStream } from './types.js';
+
+/** A model, loaded and ready. Make one with `HanzoEdge.init`. */
+export class HanzoEdge {
+  /** Answers a conversation, using the model's chat template. */
+  readonly chat: Chat;
+  readonly #options: EdgeOptions;
+  #connection: Connection;
+  #diagnostics: Diagnostics;
+  /** The line that calls use: the one above, or the one being opened after a crash. */
+  #line: Promise<Connection>;
+  #isClosed = false;
+
+  private constructor(options: EdgeOptions, connection: Connection, diagnostics: Diagnostics) {
+    this.#options = options;
+    this.#connection = connection;
+    this.#line = Promise.resolve(connection);
+    this.#diagnostics = diagnostics;
+    this.chat = (messages, chatOptions = {}) => this.#generate(() => chatRequest(messages, chatOptions), chatOptions);
+  }
+
+  /**
+   * Loads a model. Rejects with an `EdgeError`, or with the signal's reason.
+   * The signal belongs to the load only.
+   */
+  static async init(options: EdgeOptions = {}): Promise<HanzoEdge> {
+    checkEdgeOptions(options);
+    const { connection, diagnostics } = await open(options);
+    return new HanzoEdge(options, connection, diagnostics);
+  }
+
+  /** Continues a text as it is, without a template. */
+  complete(prompt: string, options: GenerateOptions = {}): TokenStream {
+    return this.#generate(() => completeRequest(prompt, options), options);
+  }
+
+  /** Starts a conversation that remembers its turns. */
+  async session(options: SessionOptions = {}): Promise<EdgeSession> {
+    checkSessionOptions(options);
+    if (this.#isClosed) throw closed();
+    const session = new Session(this, options);
+    await session.measure();
+    return session;
+  }
+
+  /** Token ids of a text. Special tokens in it are recognized; none is added. */
+  async tokenize(text: string): Promise<Uint32Array> {
+    if (typeof text !== 'string') throw new EdgeError('invalid-argument', 'text: expected a string', { path: 'text' });
+    return this.#call('tokenize', wellFormed(text));
+  }
+
+  /** The text of token ids. */
+  async detokenize(ids: ArrayLike<number>): Promise<string> {
+    const list = Array.from(ids);
+    const bad = list.findIndex((id) => !Number.isInteger(id) || id < 0 || id > 0xffff_ffff);
+    if (bad >= 0) throw new EdgeError('invalid-argument', `ids[${bad}]: expected a token id, found ${list[bad]}`, { path: 'ids' });
+    return this.#call('detokenize', Uint32Array.from(list));
+  }
+
+  /** How many tokens a conversation takes, with its template. */
+  async countTokens(messages: readonly ChatMessage[]): Promise<number> {
+    return this.#call('countTokens', plainMessages(messages));
+  }
+
+  /** What runs the model, and why. */
+  get diagnostics(): Diagnostics {
+    return this.#diagnostics;
+  }
+
+  /** Memory in use. */
+  async memory(): Promise<MemoryReport> {
+    return this.#call('memory', null);
+  }
+
+  /** Frees the model. What is under way rejects with 'closed'. Closing twice does nothing. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#connection.close(closed());
+  }
+
+  async #call<Name extends CallName>(name: Name, request: Calls[Name]['request']): Promise<Calls[Name]['answer']> {
+    return (await this.#connected()).call(name, request).answer;
+  }
+
+  /** Starts a generation now; `makeRequest` may throw, which the stream then reports. */
+  #generate(makeRequest: () => GenerateRequest, options: GenerateOptions): TokenStream {
+    let cancel = () => {};
+    const source = new TokenStreamSource(() => cancel());
+    const { signal } = options;
+    let request: GenerateRequest;
+    try {
+      request = makeRequest();
+    } catch (error) {
+      source.fail(error);
+      return source.stream;
+    }
+    if (signal?.aborted) {
+      source.fail(signal.reason, true);
+      return source.stream;
+    }
+    let isCancelled = false;
+    cancel = () => { isCancelled = true; };
+    const onAbort = () => {
+      source.fail(signal?.reason, true);
+      cancel();
+    };
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const start = async () => {
+      const connection = await this.#connected();
+      const events: CallEvents = { onPiece: (piece) => source.push(piece), onProgress: guarded(options.onProgress) };
+      const call = connection.call('generate', request, events);
+      cancel = () => call.cancel();
+      if (isCancelled) cancel();
+      return call.answer;
+    };
+    start()
+      .then((report) => source.finish(report), (error: unknown) => source.fail(error))
+      .finally(() => signal?.removeEventListener('abort', onAbort));
+    return source.stream;
+  }
+
+  /** A line that works. After a crash the model is loaded again, once for all who ask. */
+  #connected(): Promise<Connection> {
+    if (this.#isClosed) return Promise.reject(closed());
+    if (this.#connection.end === null) return this.#line;
+    const ended = this.#connection;
+    this.#line = this.#line.then((line) => (line.end === null ? line : this.#reopen(line)), () => this.#reopen(ended));
+    return this.#line;
+  }
+
+  async #reopen(ended: Connection): Promise<Connection> {
+    const { model, worker } = this.#options;
+    const files = Array.isArray(model) ? model : [model];
+    const cannot = files.some((file) => file instanceof ReadableStream) || (typeof worker === 'object' && !(worker instanceof URL));
+    if (cannot) throw ended.end ?? closed();
+    const { signal: _signal, onProgress: _onProgress, ...options } = this.#options;
+    const { connection, diagnostics } = await open(options);
+    if (this.#isClosed) {
+      await connection.close(closed());
+      throw closed();
+    }
+    this.#connection = connection;
+    this.#diagnostics = diagnostics;
+    return connection;
+  }
+}
+
+// Where the runtime has disposal, `await using edge = …` closes the engine.
+if (typeof Symbol.asyncDispose === 'symbol') {
+  Object.defineProperty(HanzoEdge.prototype, Symbol.asyncDispose, {
+    value(this: HanzoEdge) { return this.close(); },
+    configurable: true,
+    writable: true,
+  });
+}
+
+/** Opens a line and loads the model over it. */
+async function open(options: EdgeOptions): Promise<{ connection: Connection; diagnostics: Diagnostics }> {
+  const { signal } = options;
+  signal?.throwIfAborted();
+  const connection = new Connection(options.worker, options.fetch ?? null);
+  const stop = () => { void connection.close(closed()); };
+  signal?.addEventListener('abort', stop, { once: true });
+  try {
+    const request = loadOptions(options, (stream) => connection.resources.keep(stream));
+    const facts = await connection.call('load', request, { onProgress: guarded(options.onProgress) }).answer;
+    return { connection, diagnostics: { ...facts, worker: connection.worker } };
+  } catch (error) {
+    signal?.throwIfAborted();
+    const failure = toEdgeError(error);
+    await connection.close(failure);
+    throw failure;
+  } finally {
+    signal?.removeEventListener('abort', stop);
+  }
+}
+
+/** A callback whose faults stay its own: a load or an answer does not fail because a progress bar did. */
+function guarded(callback: ((progress: Progress) => void) | undefined): (progress: Progress) => void {
+  return (progress) => {
+    try {
+      callback?.(progress);
+    } catch (error) {
+      console.error(error);
+    }
+  };
+}
+
+function closed(): EdgeError {
+  return new EdgeError('closed', 'the engine is closed');
+}

@@ -1,0 +1,198 @@
+// The engine's side: owns the WASM module, the model and the GPU device of one engine, in a worker, in the page or in Node.
+// It takes messages and answers them. Generations take turns in the order they came; every call into the module waits for
+// the one before. After a trap the host says 'crash' and does nothing more.
+
+import { EdgeError, toErrorData } from './errors.js';
+import type { ErrorData } from './errors.js';
+import type { Generation } from './hanzo-edge.js';
+import { loadModel } from './loading.js';
+import type { Loaded } from './loading.js';
+import { unreachable } from './protocol.js';
+import type { Call, CallName, Calls, FromHost, GenerateReport, GenerateRequest, LoadOptions, LoadedFacts, ToHost } from './protocol.js';
+import { HostResources } from './resources.js';
+import { isNode } from './support.js';
+import type { MemoryReport } from './types.js';
+import { startWasm, trapOf } from './wasm.js';
+
+/** What a step of a generation led to, from the WASM module. */
+type GenerationEvent =
+  | { event: 'prompt'; done: number; total: number }
+  | { event: 'piece'; piece: string }
+  | { event: 'done'; result: Omit<GenerateReport, 'tokens'> & { tokens: number[] } };
+
+/** What can be cancelled of a call. */
+interface Running {
+  control: AbortController;
+  generation: Generation | null;
+}
+
+/** One engine's host. */
+export class EngineHost {
+  readonly #post: (message: FromHost) => void;
+  readonly #resources: HostResources;
+  readonly #running = new Map<number, Running>();
+  #memory: WebAssembly.Memory | null = null;
+  #loaded: Loaded | null = null;
+  #isClosed = false;
+  /** The last call into the module and the last generation: the next one waits for it. */
+  #lastCall: Promise<unknown> = Promise.resolve();
+  #lastGeneration: Promise<unknown> = Promise.resolve();
+
+  constructor(post: (message: FromHost) => void) {
+    this.#post = (message) => { if (!this.#isClosed) post(message); };
+    this.#resources = new HostResources(this.#post);
+    this.#post({ type: 'ready' });
+  }
+
+  /** Takes a message of the caller's side. */
+  receive(message: ToHost): void {
+    switch (message.type) {
+      case 'call':
+        void this.#answer(message.id, message.call);
+        break;
+      case 'cancel':
+        this.#cancel(message.id);
+        break;
+      case 'fetched':
+        this.#resources.fetched(message);
+        break;
+      case 'chunk':
+        this.#resources.chunk(message.resource, message.bytes);
+        break;
+      case 'failed':
+        this.#resources.failed(message.resource, message.message);
+        break;
+      default:
+        unreachable(message);
+    }
+  }
+
+  async #answer(id: number, call: Call): Promise<void> {
+    const running: Running = { control: new AbortController(), generation: null };
+    this.#running.set(id, running);
+    try {
+      this.#post({ type: 'answer', id, value: await this.#do(id, call, running) });
+    } catch (error) {
+      const trap = trapOf(error);
+      if (trap) this.#crash(trap);
+      else this.#post({ type: 'error', id, error: toErrorData(error) });
+    } finally {
+      this.#running.delete(id);
+    }
+  }
+
+  async #do(id: number, call: Call, running: Running): Promise<Calls[CallName]['answer']> {
+    switch (call.name) {
+      case 'load': return this.#load(id, call.request, running.control.signal);
+      case 'generate': return this.#generate(id, call.request, running);
+      case 'tokenize': return this.#exclusive(({ engine }) => engine.tokenize(call.request));
+      case 'detokenize': return this.#exclusive(({ engine }) => engine.detokenize(call.request));
+      case 'countTokens': return this.#exclusive(({ engine }) => engine.countTokens(JSON.stringify(call.request)));
+      case 'score': return this.#exclusive(({ engine }) => engine.score(call.request));
+      case 'memory': return this.#exclusive(({ engine }) => this.#memoryReport(engine.memory()));
+      case 'close': return this.#close();
+      default: return unreachable(call);
+    }
+  }
+
+  async #load(id: number, options: LoadOptions, signal: AbortSignal): Promise<LoadedFacts> {
+    const { memory } = await startWasm({ url: options.wasmUrl, binary: options.wasmBinary });
+    this.#memory = memory;
+    const loaded = await loadModel(options, {
+      signal,
+      fetch: options.ownFetch ? this.#resources.fetch : (input, init) => fetch(input, init),
+      openStream: this.#resources.stream,
+      onProgress: (progress) => this.#post({ type: 'progress', id, progress }),
+    });
+    loaded.gpu?.onLost((reason) => this.#crash({ code: 'device-lost', message: `the GPU device was lost: ${reason}` }));
+    this.#loaded = loaded;
+    return loaded.facts;
+  }
+
+  async #generate(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
+    const turn = this.#lastGeneration.catch(() => {}).then(() => this.#generateNow(id, request, running));
+    this.#lastGeneration = turn;
+    return turn;
+  }
+
+  async #generateNow(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
+    const generation = await this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
+    running.generation = generation;
+    try {
+      for (;;) {
+        if (running.control.signal.aborted) generation.cancel();
+        const event = JSON.parse(await this.#exclusive(() => generation.next())) as GenerationEvent;
+        switch (event.event) {
+          case 'prompt':
+            this.#post({ type: 'progress', id, progress: { phase: 'prompt', loaded: event.done, total: event.total } });
+            break;
+          case 'piece':
+            this.#post({ type: 'piece', id, piece: event.piece });
+            break;
+          case 'done':
+            return { ...event.result, tokens: Uint32Array.from(event.result.tokens) };
+          default:
+            unreachable(event);
+        }
+        await nextTask();
+      }
+    } finally {
+      running.generation = null;
+      generation.free();
+    }
+  }
+
+  /** Calls into the module when the calls before are over. */
+  async #exclusive<T>(work: (loaded: Loaded) => T | Promise<T>): Promise<T> {
+    const call = this.#lastCall.catch(() => {}).then(() => {
+      if (this.#isClosed || !this.#loaded) throw new EdgeError('closed', 'the engine is closed');
+      return work(this.#loaded);
+    });
+    this.#lastCall = call;
+    return call;
+  }
+
+  #cancel(id: number): void {
+    const running = this.#running.get(id);
+    running?.control.abort();
+    running?.generation?.cancel();
+  }
+
+  #memoryReport(report: string): MemoryReport {
+    const parts = JSON.parse(report) as Pick<MemoryReport, 'weightsBytes' | 'kvBytes' | 'scratchBytes' | 'gpuBytes'>;
+    const wasmBytes = this.#memory?.buffer.byteLength ?? 0;
+    // WASM memory never shrinks, so that its size is also its peak.
+    return { ...parts, wasmBytes, peakBytes: wasmBytes + parts.gpuBytes };
+  }
+
+  async #close(): Promise<null> {
+    for (const id of this.#running.keys()) this.#cancel(id);
+    await this.#lastCall.catch(() => {});
+    const loaded = this.#loaded;
+    this.#loaded = null;
+    loaded?.engine.free();
+    loaded?.gpu?.destroy();
+    return null;
+  }
+
+  #crash(error: ErrorData): void {
+    this.#post({ type: 'crash', error });
+    this.#isClosed = true;
+    this.#loaded?.gpu?.destroy();
+    this.#loaded = null;
+    for (const { control } of this.#running.values()) control.abort();
+  }
+}
+
+/** Lets other tasks run: messages arrive, a page repaints. */
+const nextTask: () => Promise<void> = isNode() ? () => new Promise((resolve) => { setImmediate(resolve); }) : makeNextTask();
+
+function makeNextTask(): () => Promise<void> {
+  const { port1, port2 } = new MessageChannel();
+  const waiting: (() => void)[] = [];
+  port1.onmessage = () => waiting.shift()?.();
+  return () => new Promise((resolve) => {
+    waiting.push(resolve);
+    port2.postMessage(null);
+  });
+}

@@ -1,0 +1,27 @@
+// The package's only entry for pages.
+
+export { HanzoEdge } from './edge.js';
+export { EDGE_ERROR_CODES, EdgeError } from './errors.js';
+export type { EdgeErrorCode } from './errors.js';
+export type {
+  AdapterFacts,
+  BackendName,
+  Chat,
+  ChatMessage,
+  ChatOptions,
+  Diagnostics,
+  EdgeOptions,
+  EdgeSession,
+  FinishReason,
+  GenerateOptions,
+  GenerateResult,
+  GenerateStats,
+  MemoryReport,
+  ModelFile,
+  ModelSource,
+  ModelUrl,
+  Progress,
+  SessionOptions,
+  TextPart,
+  TokenStream,
+} from './types.js';

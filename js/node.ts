@@ -1,0 +1,35 @@
+// Node's own modules, without an import that a bundler for browsers would follow. Only called where `isNode()` holds.
+
+import type * as FsPromises from 'node:fs/promises';
+import type * as Os from 'node:os';
+import type * as Path from 'node:path';
+import type * as Url from 'node:url';
+
+/** The modules this package uses in Node. */
+export interface NodeModules {
+  fs: typeof FsPromises;
+  os: typeof Os;
+  path: typeof Path;
+  url: typeof Url;
+}
+
+/** Node's modules. */
+export function node(): NodeModules {
+  const load = (name: string) => process.getBuiltinModule(name) as unknown;
+  return {
+    fs: load('node:fs/promises') as typeof FsPromises,
+    os: load('node:os') as typeof Os,
+    path: load('node:path') as typeof Path,
+    url: load('node:url') as typeof Url,
+  };
+}
+
+/** The folder of models and downloads: `$HANZO_EDGE_CACHE`, else `hanzo-edge` in the platform's cache folder. */
+export function cacheFolder(): string {
+  const { os, path } = node();
+  const { env, platform } = process;
+  if (env.HANZO_EDGE_CACHE) return env.HANZO_EDGE_CACHE;
+  if (platform === 'darwin') return path.join(os.homedir(), 'Library', 'Caches', 'hanzo-edge');
+  if (platform === 'win32') return path.join(env.LOCALAPPDATA || path.join(os.homedir(), 'AppData', 'Local'), 'hanzo-edge');
+  return path.join(env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache'), 'hanzo-edge');
+}

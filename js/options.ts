@@ -1,0 +1,199 @@
+// Checks what callers pass and turns it into what the protocol carries, once, at the edge. Ranges of sampling values are
+// the engine's to check, with the same messages on every platform.
+
+import { EdgeError } from './errors.js';
+import type { EngineOptions, GenerateRequest, LoadOptions, PlainMessage, SamplingOptions } from './protocol.js';
+import { describeSource } from './source.js';
+import type { KeepStream } from './source.js';
+import type { ChatMessage, ChatOptions, EdgeOptions, GenerateOptions, SessionOptions } from './types.js';
+
+const DEFAULT_MODEL = 'smollm2-135m-instruct';
+
+/** The names of an options type, each exactly once: the compiler complains when one is missing. */
+type NamesOf<T> = { [Name in keyof Required<T>]: true };
+
+const EDGE_NAMES: NamesOf<EdgeOptions> = {
+  model: true, quantization: true, kvCache: true, maxContextTokens: true, maxMemoryBytes: true, backend: true, threads: true,
+  powerPreference: true, chatTemplate: true, wasmUrl: true, wasmBinary: true, worker: true, cache: true, fetch: true,
+  headers: true, signal: true, onProgress: true,
+};
+const GENERATE_NAMES: NamesOf<GenerateOptions> = {
+  maxTokens: true, temperature: true, topK: true, topP: true, minP: true, repeatPenalty: true, frequencyPenalty: true,
+  presencePenalty: true, seed: true, stop: true, logitBias: true, signal: true, onProgress: true,
+};
+const CHAT_NAMES: NamesOf<ChatOptions> = { ...GENERATE_NAMES, chatTemplateKwargs: true, prefill: true };
+const SESSION_NAMES: NamesOf<SessionOptions> = { ...CHAT_NAMES, initialPrompts: true, overflow: true };
+
+const CHOICES = {
+  quantization: ['auto', 'none'],
+  kvCache: ['auto', 'f16', 'f32'],
+  backend: ['auto', 'webgpu', 'cpu'],
+  powerPreference: ['low-power', 'high-performance'],
+  cache: ['auto', 'opfs', 'cache-api', 'memory', 'none'],
+  overflow: ['error', 'drop-oldest'],
+  role: ['system', 'user', 'assistant', 'tool'],
+} as const;
+
+/** Checks the options of `init`. */
+export function checkEdgeOptions(options: EdgeOptions): void {
+  checkNames(options, EDGE_NAMES);
+  for (const name of ['quantization', 'kvCache', 'backend', 'powerPreference', 'cache'] as const) checkChoice(name, options[name]);
+  checkWhole('maxContextTokens', options.maxContextTokens, 1, 2 ** 31);
+  checkWhole('maxMemoryBytes', options.maxMemoryBytes, 1, Number.MAX_SAFE_INTEGER);
+  checkWhole('threads', options.threads, 1, 1024);
+  checkType('chatTemplate', options.chatTemplate, 'string');
+  checkType('fetch', options.fetch, 'function');
+  checkType('onProgress', options.onProgress, 'function');
+  checkSignal(options.signal);
+}
+
+/** What a load request says; streams among the files stay with `keepStream`. */
+export function loadOptions(options: EdgeOptions, keepStream: KeepStream): LoadOptions {
+  const base = typeof location === 'undefined' ? undefined : location.href;
+  const { powerPreference, wasmUrl } = options;
+  return {
+    files: describeSource(options.model ?? DEFAULT_MODEL, keepStream),
+    backend: options.backend ?? 'auto',
+    ...(powerPreference ? { powerPreference } : {}),
+    cache: options.cache ?? 'auto',
+    headers: [...new Headers(options.headers)],
+    ownFetch: options.fetch !== undefined,
+    wasmUrl: wasmUrl === undefined ? null : wasmUrl instanceof URL || base === undefined ? String(wasmUrl) : new URL(wasmUrl, base).href,
+    wasmBinary: options.wasmBinary ?? null,
+    engine: engineOptions(options),
+  };
+}
+
+function engineOptions({ maxContextTokens, maxMemoryBytes, kvCache, threads, chatTemplate }: EdgeOptions): EngineOptions {
+  return {
+    kvCache: kvCache ?? 'auto',
+    ...(maxContextTokens === undefined ? {} : { maxContextTokens }),
+    ...(maxMemoryBytes === undefined ? {} : { maxMemoryBytes }),
+    ...(threads === undefined ? {} : { threads }),
+    ...(chatTemplate === undefined ? {} : { chatTemplate }),
+  };
+}
+
+/** A chat's request. */
+export function chatRequest(messages: readonly ChatMessage[], options: ChatOptions): GenerateRequest {
+  checkNames(options, CHAT_NAMES);
+  checkType('prefill', options.prefill, 'string');
+  checkType('chatTemplateKwargs', options.chatTemplateKwargs, 'object');
+  const { chatTemplateKwargs, prefill } = options;
+  return {
+    kind: 'chat',
+    messages: plainMessages(messages),
+    ...(chatTemplateKwargs ? { templateKwargs: { ...chatTemplateKwargs } } : {}),
+    ...(prefill ? { prefill } : {}),
+    sampling: sampling(options),
+  };
+}
+
+/** A raw completion's request. */
+export function completeRequest(prompt: string, options: GenerateOptions): GenerateRequest {
+  checkNames(options, GENERATE_NAMES);
+  if (typeof prompt !== 'string') throw wrong('prompt', 'a string', prompt);
+  return { kind: 'complete', prompt: wellFormed(prompt), sampling: sampling(options) };
+}
+
+/** Checks the options of a session that are not its prompts'. */
+export function checkSessionOptions(options: SessionOptions): void {
+  checkNames(options, SESSION_NAMES);
+  checkChoice('overflow', options.overflow);
+  if (options.initialPrompts !== undefined && options.initialPrompts.length > 0) plainMessages(options.initialPrompts);
+}
+
+/** Messages with their content as one string. */
+export function plainMessages(messages: readonly ChatMessage[]): PlainMessage[] {
+  if (!Array.isArray(messages) || messages.length === 0) throw wrong('messages', 'a list of at least one message', messages);
+  return messages.map((message: unknown, index) => plainMessage(message, `messages[${index}]`));
+}
+
+function plainMessage(message: unknown, path: string): PlainMessage {
+  if (typeof message !== 'object' || message === null) throw wrong(path, '{ role, content }', message);
+  const { role, content, name } = message as Partial<ChatMessage>;
+  if (!CHOICES.role.includes(role as 'user')) throw wrong(`${path}.role`, CHOICES.role.join(', '), role);
+  checkType(`${path}.name`, name, 'string');
+  return { role: role as PlainMessage['role'], content: wellFormed(textOf(content, `${path}.content`)), ...(name === undefined ? {} : { name }) };
+}
+
+function textOf(content: unknown, path: string): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) throw wrong(path, 'a string or a list of text parts', content);
+  return content.map((part: unknown, index) => {
+    const { type, text } = (part ?? {}) as { type?: unknown; text?: unknown };
+    if (type !== 'text' || typeof text !== 'string') throw wrong(`${path}[${index}]`, "{ type: 'text', text }", part);
+    return text;
+  }).join('');
+}
+
+function sampling(options: GenerateOptions): SamplingOptions {
+  const { signal, onProgress, stop, logitBias, ...rest } = options;
+  checkSignal(signal);
+  checkType('onProgress', onProgress, 'function');
+  const result: SamplingOptions = {};
+  for (const name of ['maxTokens', 'temperature', 'topK', 'topP', 'minP', 'repeatPenalty', 'frequencyPenalty', 'presencePenalty', 'seed'] as const) {
+    const value = rest[name];
+    if (value === undefined || value === null) continue;
+    // JSON knows neither NaN nor the infinities; they would arrive as "not given".
+    if (typeof value !== 'number' || !Number.isFinite(value)) throw wrong(name, 'a finite number', value);
+    result[name] = value;
+  }
+  if (stop !== undefined) result.stop = stopStrings(stop);
+  if (logitBias !== undefined) result.logitBias = Object.entries(logitBias).map(([id, bias]) => biasOf(id, bias));
+  return result;
+}
+
+function stopStrings(stop: string | readonly string[]): string[] {
+  const list: readonly unknown[] = typeof stop === 'string' ? [stop] : stop;
+  if (!Array.isArray(list)) throw wrong('stop', 'a string or a list of strings', stop);
+  return list.map((text: unknown, index) => {
+    if (typeof text !== 'string') throw wrong(`stop[${index}]`, 'a string', text);
+    return wellFormed(text);
+  });
+}
+
+function biasOf(id: string, bias: unknown): [number, number] {
+  if (!/^\d{1,10}$/.test(id)) throw wrong('logitBias', 'token ids as keys', id);
+  if (typeof bias !== 'number' || !Number.isFinite(bias)) throw wrong(`logitBias[${id}]`, 'a finite number', bias);
+  return [Number(id), bias];
+}
+
+/** Text without lone surrogates, which cannot be encoded. */
+export function wellFormed(text: string): string {
+  return text.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd');
+}
+
+function checkNames(options: object, known: Record<string, true>): void {
+  for (const name of Object.keys(options)) {
+    if (!(name in known)) throw new EdgeError('invalid-argument', `unknown option ${name}; known: ${Object.keys(known).join(', ')}`, { path: name });
+  }
+}
+
+function checkChoice(name: keyof typeof CHOICES, value: unknown): void {
+  const choices: readonly unknown[] = CHOICES[name];
+  if (value !== undefined && !choices.includes(value)) throw wrong(name, choices.join(', '), value);
+}
+
+function checkWhole(name: string, value: unknown, least: number, most: number): void {
+  if (value === undefined) return;
+  if (!Number.isInteger(value) || (value as number) < least || (value as number) > most) throw wrong(name, `a whole number from ${least} to ${most}`, value);
+}
+
+function checkType(name: string, value: unknown, type: 'string' | 'function' | 'object'): void {
+  if (value !== undefined && (typeof value !== type || value === null)) throw wrong(name, `a ${type}`, value);
+}
+
+function checkSignal(signal: unknown): void {
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw wrong('signal', 'an AbortSignal', signal);
+}
+
+function wrong(name: string, expected: string, found: unknown): EdgeError {
+  return new EdgeError('invalid-argument', `${name}: expected ${expected}, found ${describe(found)}`, { path: name });
+}
+
+function describe(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.slice(0, 40));
+  if (typeof value !== 'object' || value === null) return String(value);
+  return Array.isArray(value) ? `a list of ${value.length}` : 'an object';
+}

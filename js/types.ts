@@ -1,0 +1,201 @@
+// The public types of the package. Only declarations: no code, and nothing of how the engine is driven.
+
+/** One message of a conversation. */
+export interface ChatMessage {
+  role: 'system' | 'user' | 'assistant' | 'tool';
+  /** Text, or a list of text parts, which are joined. */
+  content: string | readonly TextPart[];
+  name?: string;
+}
+
+/** A part of a message's content. */
+export interface TextPart {
+  type: 'text';
+  text: string;
+}
+
+/** Where one file of a model comes from, with what is known of it. */
+export interface ModelUrl {
+  url: string | URL;
+  /** The file's SHA-256 in hexadecimal; a download that differs fails with 'integrity'. */
+  sha256?: string;
+  /** The file's size in bytes. */
+  bytes?: number;
+}
+
+/** One file of a model. In Node a string may also be a path. */
+export type ModelFile = string | URL | ModelUrl | Blob | Uint8Array | ReadableStream<Uint8Array> | FileSystemFileHandle;
+
+/**
+ * What to load: a registry name, a URL, `hf:owner/repo[:quant]`, a `Blob` or `File`, bytes, a stream, a file handle,
+ * or the shards of a split model in any order.
+ */
+export type ModelSource = ModelFile | readonly ModelFile[];
+
+/** The options of `HanzoEdge.init`. */
+export interface EdgeOptions {
+  /** Default: 'smollm2-135m-instruct'. */
+  model?: ModelSource;
+  /** 'auto' and 'none' keep the weights as the file stores them. */
+  quantization?: 'auto' | 'none';
+  kvCache?: 'auto' | 'f16' | 'f32';
+  /** Default: the least of the model's own limit, 4096, and what memory allows. */
+  maxContextTokens?: number;
+  maxMemoryBytes?: number;
+  /** 'auto' takes a real GPU where there is one, else the CPU; `diagnostics` says why. */
+  backend?: 'auto' | 'webgpu' | 'cpu';
+  threads?: number;
+  powerPreference?: 'low-power' | 'high-performance';
+  /** A Jinja chat template in place of the file's own. */
+  chatTemplate?: string;
+  /** The package's .wasm file, or, ending in '/', the folder it is in. */
+  wasmUrl?: string | URL;
+  /** The bytes of the package's .wasm file. */
+  wasmBinary?: BufferSource;
+  /** `false` runs in the caller's thread; a URL names a copy of the package's worker.js; or a worker that runs it. */
+  worker?: boolean | string | URL | Worker;
+  /** Where downloads are kept. 'auto': the origin's private files, else the Cache API, else memory. In Node a folder. */
+  cache?: 'auto' | 'opfs' | 'cache-api' | 'memory' | 'none';
+  fetch?: typeof fetch;
+  headers?: HeadersInit;
+  signal?: AbortSignal;
+  onProgress?(progress: Progress): void;
+}
+
+/** How far a load or a prompt is. `loaded` and `total` are bytes, or tokens in the phase 'prompt'. */
+export interface Progress {
+  phase: 'download' | 'verify' | 'compile' | 'upload' | 'warmup' | 'prompt';
+  loaded: number;
+  total: number | null;
+  file?: string;
+  bytesPerSecond?: number;
+  etaMs?: number;
+}
+
+/** The options of one generation. Sampling defaults to the file's generation config. */
+export interface GenerateOptions {
+  /** Default: the room left in the context. */
+  maxTokens?: number;
+  temperature?: number;
+  topK?: number;
+  topP?: number;
+  minP?: number;
+  repeatPenalty?: number;
+  frequencyPenalty?: number;
+  presencePenalty?: number;
+  seed?: number;
+  stop?: string | readonly string[];
+  /** Added to the logits of these token ids. */
+  logitBias?: Readonly<Record<number, number>>;
+  signal?: AbortSignal;
+  onProgress?(progress: Progress): void;
+}
+
+/** The options of one chat answer. */
+export interface ChatOptions extends GenerateOptions {
+  /** Further variables for the chat template. */
+  chatTemplateKwargs?: Readonly<Record<string, unknown>>;
+  /** The beginning of the answer, which the model continues; not part of the result's text. */
+  prefill?: string;
+}
+
+/** Why a generation ended. */
+export type FinishReason = 'stop' | 'length' | 'abort' | 'context';
+
+/** Everything about a finished generation. */
+export interface GenerateResult {
+  text: string;
+  tokens: Uint32Array;
+  finishReason: FinishReason;
+  usage: { promptTokens: number; completionTokens: number; cachedTokens: number };
+  stats: GenerateStats;
+}
+
+/** What a generation took. */
+export interface GenerateStats {
+  timeToFirstTokenMs: number;
+  promptMs: number;
+  decodeMs: number;
+  promptTokensPerSecond: number;
+  decodeTokensPerSecond: number;
+  backend: 'webgpu' | 'cpu';
+  threads?: number;
+}
+
+/**
+ * An answer as it comes. It can be read once, by `for await` or as `readable`; `result` needs no reading.
+ * Leaving the loop or `cancel()` ends the work and resolves `result` with finishReason 'abort'.
+ */
+export interface TokenStream extends AsyncIterable<string> {
+  readonly result: Promise<GenerateResult>;
+  readonly readable: ReadableStream<string>;
+  cancel(): void;
+}
+
+/** Answers a conversation. */
+export interface Chat {
+  (messages: readonly ChatMessage[], options?: ChatOptions): TokenStream;
+}
+
+/** The options of a session: those of its prompts, and how it begins. */
+export interface SessionOptions extends ChatOptions {
+  initialPrompts?: readonly ChatMessage[];
+  /** What to do when the conversation no longer fits: fail, or forget the oldest turns. Default 'error'. */
+  overflow?: 'error' | 'drop-oldest';
+}
+
+/** A conversation that remembers its turns. Dispatches 'contextoverflow' when turns are forgotten. */
+export interface EdgeSession extends EventTarget {
+  prompt(input: string | readonly ChatMessage[], options?: ChatOptions): Promise<string>;
+  promptStreaming(input: string | readonly ChatMessage[], options?: ChatOptions): TokenStream;
+  /** Adds messages without an answer. */
+  append(input: string | readonly ChatMessage[], options?: { signal?: AbortSignal }): Promise<void>;
+  /** How many tokens the input would add to the context. */
+  measureContextUsage(input: string | readonly ChatMessage[]): Promise<number>;
+  /** A session of its own with the same turns. */
+  clone(options?: { signal?: AbortSignal }): Promise<EdgeSession>;
+  /** Tokens of the context in use, as of the last finished call. */
+  readonly contextUsage: number;
+  readonly contextWindow: number;
+  oncontextoverflow: ((event: Event) => unknown) | null;
+  destroy(): void;
+}
+
+/** A backend's name as users see it. */
+export type BackendName = 'webgpu' | 'cpu';
+
+/** What runs the model and why. */
+export interface Diagnostics {
+  backend: BackendName;
+  reason: string;
+  rejected: { backend: BackendName; reason: string }[];
+  adapter?: AdapterFacts;
+  wasmModule: string;
+  threads: number;
+  /** Whether a worker runs it, and if not, why. */
+  worker: { used: boolean; reason: string };
+  /** Where the model came from: the network, a cache, or the caller. */
+  cache: { kind: string; hit: boolean };
+  contextTokens: number;
+  variants: Record<string, string>;
+  selfTest: { kernel: string; ok: boolean; error?: string }[];
+}
+
+/** The GPU as the browser names it. */
+export interface AdapterFacts {
+  vendor: string;
+  architecture: string;
+  device: string;
+  description: string;
+  isFallback: boolean;
+}
+
+/** Memory in bytes by use. */
+export interface MemoryReport {
+  weightsBytes: number;
+  kvBytes: number;
+  scratchBytes: number;
+  wasmBytes: number;
+  gpuBytes: number;
+  peakBytes: number;
+}

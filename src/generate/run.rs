@@ -1,0 +1,386 @@
+//! One generation as a machine of small steps: the prompt in chunks, then token after token. Between steps the caller
+//! has control, so that a native stream, a pull from JS and an abort all work alike.
+//!
+//! Holds no backend and no cache: both come with each step. The time comes from the context's function.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::cache::TokenCache;
+use super::logprobs::{RawLogprobs, TokenLogprob};
+use super::options::{GenerateOptions, SamplingDefaults};
+use super::pieces::Pieces;
+use super::result::{FinishReason, GenerateResult, Stats, Usage};
+use super::sampler::{History, Sampler};
+use super::stop::StopMatcher;
+use crate::backend::Executable;
+use crate::error::{Error, Result};
+
+/// The most prompt tokens of one step.
+const CHUNK_TOKENS: usize = 512;
+/// The most tokens drawn by a device in one step.
+const MOST_STEPS: usize = 8;
+/// How long a step with several tokens may take: pieces should arrive evenly and an abort act at once.
+const STEP_MS: f64 = 32.0;
+
+/// Calls a generation off, from anywhere.
+#[derive(Debug, Clone, Default)]
+pub struct AbortFlag(Arc<AtomicBool>);
+
+impl AbortFlag {
+    /// Ends the generation before its next step.
+    pub fn abort(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was called off.
+    #[must_use]
+    pub fn is_aborted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What a generation needs to know of the model and the world.
+pub struct GenerationContext {
+    /// Ids of the model.
+    pub vocab_size: usize,
+    /// Tokens that the context window holds.
+    pub capacity: usize,
+    /// Ids that end a turn.
+    pub end_ids: Vec<u32>,
+    /// What the model's file says about sampling.
+    pub defaults: SamplingDefaults,
+    /// Where the text comes from.
+    pub pieces: Box<dyn Pieces>,
+    /// A clock, in milliseconds.
+    pub now_ms: fn() -> f64,
+    /// The seed used when the options name none.
+    pub random_seed: u64,
+    /// What runs the model, for the statistics.
+    pub backend: String,
+    /// Threads that compute, for the statistics.
+    pub threads: Option<usize>,
+}
+
+/// What a step led to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// Part of the prompt was run.
+    Prompt {
+        /// Prompt tokens run or found in the cache.
+        done: usize,
+        /// Prompt tokens in all.
+        total: usize,
+    },
+    /// Text to add to the answer, in whole characters, never empty.
+    Piece(String),
+    /// The end; nothing follows.
+    Done(Box<GenerateResult>),
+}
+
+enum Phase {
+    Start,
+    Prompt,
+    Answer,
+    Ended,
+}
+
+/// One generation.
+pub struct Generation {
+    prompt: Vec<u32>,
+    /// Tokens to produce at most, and the reason given when that many were.
+    limit: usize,
+    limit_reason: FinishReason,
+    end_ids: Vec<u32>,
+    sampler: Sampler,
+    history: History,
+    stop: StopMatcher,
+    context: GenerationContext,
+    abort: AbortFlag,
+    phase: Phase,
+    events: VecDeque<Event>,
+    /// Tokens drawn, not yet looked at.
+    drawn: VecDeque<(u32, Option<RawLogprobs>)>,
+    /// A token drawn by the host, not yet run.
+    not_run: Option<u32>,
+    /// How many tokens a device draws in its next step.
+    n_steps: usize,
+    text: String,
+    tokens: Vec<u32>,
+    logprobs: Option<Vec<TokenLogprob>>,
+    cached: usize,
+    started_ms: Option<f64>,
+    prompt_end_ms: Option<f64>,
+    first_token_ms: Option<f64>,
+}
+
+impl Generation {
+    /// A generation that has not begun. Nothing is run before the first [`Generation::next`].
+    ///
+    /// # Errors
+    /// `invalid-argument` for an option out of range, an empty prompt or an id outside the vocabulary;
+    /// `context-overflow` when the prompt leaves no room for an answer.
+    pub fn new(prompt: Vec<u32>, options: &GenerateOptions, context: GenerationContext) -> Result<Self> {
+        let settings = options.settings(&context.defaults)?;
+        let max_tokens = options.max_tokens.map(|count| count as usize);
+        check_prompt(&prompt, max_tokens, &context)?;
+        let room = context.capacity.saturating_sub(prompt.len());
+        let (limit, limit_reason) = match max_tokens {
+            Some(max_tokens) if max_tokens <= room => (max_tokens, FinishReason::Length),
+            _ => (room, FinishReason::Context),
+        };
+        Ok(Self {
+            limit,
+            limit_reason,
+            end_ids: if options.ignore_end { Vec::new() } else { context.end_ids.clone() },
+            logprobs: settings.logprobs.map(|_| Vec::new()),
+            sampler: Sampler::new(settings, options.seed.unwrap_or(context.random_seed)),
+            history: History::new(&prompt),
+            stop: StopMatcher::new(&options.stop)?,
+            prompt,
+            context,
+            abort: AbortFlag::default(),
+            phase: Phase::Start,
+            events: VecDeque::new(),
+            drawn: VecDeque::new(),
+            not_run: None,
+            n_steps: 1,
+            text: String::new(),
+            tokens: Vec::new(),
+            cached: 0,
+            started_ms: None,
+            prompt_end_ms: None,
+            first_token_ms: None,
+        })
+    }
+
+    /// What calls this generation off.
+    #[must_use]
+    pub fn abort_flag(&self) -> AbortFlag {
+        self.abort.clone()
+    }
+
+    /// Works until there is something to tell; `None` after the end. `cache` must be the history of `executable`'s
+    /// key/value cache, and stays so, whatever happens here, also when the future is dropped.
+    ///
+    /// # Errors
+    /// What the backend or the tokenizer report; the generation has ended then.
+    pub async fn next(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<Option<Event>> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Some(event));
+            }
+            if let Err(error) = self.step(executable, cache).await {
+                self.phase = Phase::Ended;
+                return Err(error);
+            }
+            if self.events.is_empty() && matches!(self.phase, Phase::Ended) {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn step(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<()> {
+        match self.phase {
+            Phase::Ended => {}
+            _ if self.abort.is_aborted() => self.end(FinishReason::Abort),
+            Phase::Start => {
+                self.started_ms = Some((self.context.now_ms)());
+                self.cached = cache.reuse(&self.prompt);
+                cache.truncate(self.cached);
+                self.phase = Phase::Prompt;
+            }
+            Phase::Prompt => self.run_chunk(executable, cache).await?,
+            Phase::Answer => match self.drawn.pop_front() {
+                Some((token, logprobs)) => self.take(token, logprobs)?,
+                None if self.tokens.len() >= self.limit => self.end(self.limit_reason),
+                None => self.draw(executable, cache).await?,
+            },
+        }
+        Ok(())
+    }
+
+    /// Runs the next part of the prompt.
+    async fn run_chunk(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<()> {
+        let position = cache.tokens().len();
+        let rest = self.prompt.get(position..).unwrap_or_default();
+        let chunk = rest.get(..executable.max_tokens().clamp(1, CHUNK_TOKENS)).unwrap_or(rest);
+        executable.forward(chunk, position).await?;
+        cache.extend(chunk);
+        let (done, total) = (cache.tokens().len(), self.prompt.len());
+        if done == total {
+            self.prompt_end_ms = Some((self.context.now_ms)());
+            self.phase = Phase::Answer;
+        }
+        self.events.push_back(Event::Prompt { done, total });
+        Ok(())
+    }
+
+    /// Draws one token on the host, or several on the device.
+    async fn draw(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<()> {
+        let device = self.sampler.device_sampling().filter(|_| executable.samples());
+        let Some(sampling) = device else {
+            return self.draw_on_host(executable, cache).await;
+        };
+        let steps = self.n_steps.min(self.limit - self.tokens.len());
+        let begin_ms = (self.context.now_ms)();
+        let tokens = executable.decode(cache.tokens().len(), steps, sampling).await?;
+        self.check_drawn(&tokens, steps)?;
+        cache.extend(&tokens);
+        self.sampler.advance(u32::try_from(steps).unwrap_or(u32::MAX));
+        self.n_steps = next_steps(self.n_steps, ((self.context.now_ms)() - begin_ms) / steps as f64);
+        self.drawn.extend(tokens.into_iter().map(|token| (token, None)));
+        Ok(())
+    }
+
+    async fn draw_on_host(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<()> {
+        if let Some(token) = self.not_run {
+            executable.forward(&[token], cache.tokens().len()).await?;
+            cache.extend(&[token]);
+            self.not_run = None;
+        }
+        let mut logits = executable.logits().await?;
+        if logits.len() != self.context.vocab_size {
+            let (expected, found) = (self.context.vocab_size, logits.len());
+            return Err(Error::internal(format!("expected {expected} logits, found {found}")));
+        }
+        let (token, logprobs) = self.sampler.sample(&mut logits, &self.history)?;
+        self.not_run = Some(token);
+        self.drawn.push_back((token, logprobs));
+        Ok(())
+    }
+
+    fn check_drawn(&self, tokens: &[u32], steps: usize) -> Result<()> {
+        if tokens.len() != steps {
+            return Err(Error::internal(format!("expected {steps} drawn tokens, found {}", tokens.len())));
+        }
+        match tokens.iter().find(|&&token| token as usize >= self.context.vocab_size) {
+            Some(token) => {
+                let n = self.context.vocab_size;
+                Err(Error::internal(format!(
+                    "expected drawn tokens below {n}, found {token}: the model's output is broken"
+                )))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a drawn token to the answer, or ends it there.
+    fn take(&mut self, token: u32, logprobs: Option<RawLogprobs>) -> Result<()> {
+        self.first_token_ms.get_or_insert_with(self.context.now_ms);
+        if self.end_ids.contains(&token) {
+            self.end(FinishReason::Stop);
+            return Ok(());
+        }
+        self.tokens.push(token);
+        self.history.push(token);
+        if let (Some(list), Some(raw)) = (self.logprobs.as_mut(), logprobs) {
+            list.push(with_text(&raw, self.context.pieces.as_ref()));
+        }
+        let piece = self.context.pieces.push(token)?;
+        if self.give(&piece) {
+            self.end_with(FinishReason::Stop);
+        }
+        Ok(())
+    }
+
+    /// Gives out what is certain once `piece` came; true when that completed a stop string.
+    fn give(&mut self, piece: &str) -> bool {
+        let checked = self.stop.push(piece);
+        self.tell(checked.text);
+        checked.stopped
+    }
+
+    fn tell(&mut self, piece: String) {
+        if !piece.is_empty() {
+            self.text.push_str(&piece);
+            self.events.push_back(Event::Piece(piece));
+        }
+    }
+
+    /// Ends the answer with the text still held back, where half a character may come out or a stop string complete.
+    fn end(&mut self, reason: FinishReason) {
+        // Who calls off wants no more; half a character is no text.
+        let tail = if reason == FinishReason::Abort { String::new() } else { self.context.pieces.finish() };
+        let reason = if self.give(&tail) { FinishReason::Stop } else { reason };
+        let held = self.stop.finish();
+        self.tell(held);
+        self.end_with(reason);
+    }
+
+    fn end_with(&mut self, finish_reason: FinishReason) {
+        self.phase = Phase::Ended;
+        self.drawn.clear();
+        let result = GenerateResult {
+            text: std::mem::take(&mut self.text),
+            finish_reason,
+            usage: Usage {
+                prompt_tokens: self.prompt.len(),
+                completion_tokens: self.tokens.len(),
+                cached_tokens: self.cached,
+            },
+            stats: self.stats(),
+            tokens: std::mem::take(&mut self.tokens),
+            logprobs: self.logprobs.take(),
+        };
+        self.events.push_back(Event::Done(Box::new(result)));
+    }
+
+    fn stats(&self) -> Stats {
+        let now = (self.context.now_ms)();
+        let started = self.started_ms.unwrap_or(now);
+        let prompt_end = self.prompt_end_ms.unwrap_or(now);
+        let (prompt_ms, decode_ms) = (prompt_end - started, now - prompt_end);
+        let per_second = |count: usize, ms: f64| if ms > 0.0 { count as f64 * 1000.0 / ms } else { 0.0 };
+        let n_run = if self.prompt_end_ms.is_some() { self.prompt.len() - self.cached } else { 0 };
+        Stats {
+            time_to_first_token_ms: self.first_token_ms.unwrap_or(now) - started,
+            prompt_ms,
+            decode_ms,
+            prompt_tokens_per_second: per_second(n_run, prompt_ms),
+            decode_tokens_per_second: per_second(self.tokens.len(), decode_ms),
+            backend: self.context.backend.clone(),
+            threads: self.context.threads,
+        }
+    }
+}
+
+fn check_prompt(prompt: &[u32], max_tokens: Option<usize>, context: &GenerationContext) -> Result<()> {
+    if prompt.is_empty() {
+        return Err(Error::invalid_argument("prompt: expected at least one token, found none"));
+    }
+    let n = context.vocab_size;
+    if let Some(id) = prompt.iter().find(|&&id| id as usize >= n) {
+        return Err(Error::invalid_argument(format!("prompt: expected token ids below {n}, found {id}")));
+    }
+    let (found, capacity) = (prompt.len(), context.capacity);
+    let needed = if max_tokens == Some(0) { found } else { found + 1 };
+    if needed > capacity {
+        return Err(Error::context_overflow(format!(
+            "the prompt has {found} tokens, the context window holds {capacity}: expected at most {} with room for an answer",
+            capacity.saturating_sub(1)
+        )));
+    }
+    Ok(())
+}
+
+/// How many tokens to draw in the next step when one took `token_ms`: at most twice as many as now.
+fn next_steps(n_steps: usize, token_ms: f64) -> usize {
+    let fitting = if token_ms > 0.0 { (STEP_MS / token_ms) as usize } else { MOST_STEPS };
+    fitting.clamp(1, (n_steps * 2).min(MOST_STEPS))
+}
+
+fn with_text(raw: &RawLogprobs, pieces: &dyn Pieces) -> TokenLogprob {
+    let entry = |(id, logprob): (u32, f32)| {
+        let bytes = pieces.bytes(id);
+        TokenLogprob {
+            id,
+            token: String::from_utf8_lossy(&bytes).into_owned(),
+            bytes,
+            logprob,
+            top_logprobs: Vec::new(),
+        }
+    };
+    TokenLogprob { top_logprobs: raw.top.iter().copied().map(entry).collect(), ..entry(raw.chosen) }
+}

@@ -1,0 +1,299 @@
+//! Tests of the step machine on a stub model, on the host and the device path.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use futures::executor::block_on;
+
+use super::options::{GenerateOptions, SamplingDefaults};
+use super::stub::{Stub, VOCAB};
+use super::*;
+use crate::error::Result;
+
+const EOS: u32 = 15;
+const PROMPT: [u32; 3] = [11, 12, 13];
+
+/// Gives token `i` the text `pieces[i]`, and the last one of half a character.
+struct Spelled(Vec<&'static str>);
+
+impl Pieces for Spelled {
+    fn push(&mut self, id: u32) -> Result<String> {
+        Ok(self.0.get(id as usize).copied().unwrap_or("").to_owned())
+    }
+
+    fn finish(&mut self) -> String {
+        String::new()
+    }
+
+    fn bytes(&self, id: u32) -> Vec<u8> {
+        self.0.get(id as usize).copied().unwrap_or("").as_bytes().to_vec()
+    }
+}
+
+fn context(pieces: &[&'static str], capacity: usize) -> GenerationContext {
+    GenerationContext {
+        vocab_size: VOCAB,
+        capacity,
+        end_ids: vec![EOS],
+        defaults: SamplingDefaults::default(),
+        pieces: Box::new(Spelled(pieces.to_vec())),
+        now_ms: || 1.0,
+        random_seed: 5,
+        backend: "stub".to_owned(),
+        threads: None,
+    }
+}
+
+fn greedy() -> GenerateOptions {
+    GenerateOptions { temperature: Some(0.0), ..GenerateOptions::default() }
+}
+
+/// Runs to the end; the pieces given out and the result.
+fn run(stub: &mut Stub, cache: &mut TokenCache, generation: &mut Generation) -> Result<(Vec<String>, GenerateResult)> {
+    let mut pieces = Vec::new();
+    loop {
+        match block_on(generation.next(stub, cache))? {
+            Some(Event::Piece(piece)) => pieces.push(piece),
+            Some(Event::Done(result)) => {
+                assert_eq!(block_on(generation.next(stub, cache))?, None);
+                assert_eq!(cache.tokens(), stub.held, "the history is what the device holds");
+                assert_eq!(pieces.concat(), result.text);
+                return Ok((pieces, *result));
+            }
+            Some(Event::Prompt { .. }) => {}
+            None => panic!("an end without a result"),
+        }
+    }
+}
+
+/// The answer to `script` with `options`, which must be the same on both paths.
+fn answer(script: &[u32], pieces: &[&'static str], options: &GenerateOptions) -> (Vec<String>, GenerateResult) {
+    let [host, device] = [false, true].map(|samples| {
+        let mut stub = Stub { samples, ..Stub::saying(script, PROMPT.len()) };
+        let mut generation = Generation::new(PROMPT.to_vec(), options, context(pieces, 64)).unwrap();
+        run(&mut stub, &mut TokenCache::new(), &mut generation).unwrap()
+    });
+    assert_eq!(host.1, device.1);
+    assert_eq!(host.0, device.0);
+    host
+}
+
+#[test]
+fn stop_strings_over_token_borders() {
+    let rows: &[(&[&'static str], &[&str], &str)] = &[
+        (&[" the", " planet", " Mars", "?\n"], &["?\n"], " the planet Mars"),
+        (&[" the", " planet", " Mars", "?\n"], &["\n"], " the planet Mars?"),
+        (&["L", " M", " N", " O", " P", " Q"], &["O P Q"], "L M N "),
+        (&["UNO", " DUE", " TRE"], &["TRE\nAAAA"], "UNO DUE TRE"),
+        (&["DEF", "G", "HI", "J"], &["DEFGHIJ"], ""),
+        (&["aa", "ab"], &["aab"], "a"),
+        (&[" Alice", "!"], &["\n", "Alice:"], " Alice!"),
+    ];
+    for (pieces, stops, text) in rows {
+        let mut script: Vec<u32> = (0u32..).take(pieces.len()).collect();
+        script.push(EOS);
+        let options = GenerateOptions { stop: stops.iter().map(|&stop| stop.to_owned()).collect(), ..greedy() };
+        let (given, result) = answer(&script, pieces, &options);
+        assert_eq!((result.text.as_str(), result.finish_reason), (*text, FinishReason::Stop));
+        assert!(!text.is_empty() || given.is_empty());
+    }
+}
+
+#[test]
+fn exactly_max_tokens_are_produced() {
+    let script: Vec<u32> = vec![1, 2, 3, 4, 5, EOS];
+    let cases = [
+        (Some(0), 0, FinishReason::Length),
+        (Some(1), 1, FinishReason::Length),
+        (Some(2), 2, FinishReason::Length),
+        (Some(3), 3, FinishReason::Length),
+        (Some(5), 5, FinishReason::Length),
+        (Some(6), 5, FinishReason::Stop),
+        (Some(u32::MAX), 5, FinishReason::Stop),
+        (None, 5, FinishReason::Stop),
+    ];
+    for (max_tokens, count, reason) in cases {
+        let (_, result) = answer(&script, &["z", "a", "b", "c", "d", "e"], &GenerateOptions { max_tokens, ..greedy() });
+        assert_eq!((result.tokens.len(), result.finish_reason), (count, reason), "{max_tokens:?}");
+        assert_eq!(result.usage.completion_tokens, count);
+        assert_eq!(result.text.len(), count);
+    }
+}
+
+#[test]
+fn an_end_token_at_once_is_a_stop() {
+    for max_tokens in [Some(1), None] {
+        let (_, result) = answer(&[EOS], &[], &GenerateOptions { max_tokens, ..greedy() });
+        assert_eq!((result.text.as_str(), result.finish_reason), ("", FinishReason::Stop));
+        assert_eq!(result.usage.completion_tokens, 0);
+    }
+}
+
+#[test]
+fn a_full_window_ends_the_answer() {
+    for samples in [false, true] {
+        for (len, max_tokens, expected) in [
+            (62, Some(100), Some((2, FinishReason::Context))),
+            (62, Some(1), Some((1, FinishReason::Length))),
+            (62, Some(2), Some((2, FinishReason::Length))),
+            (63, Some(100), Some((1, FinishReason::Context))),
+            (63, None, Some((1, FinishReason::Context))),
+            (64, Some(0), Some((0, FinishReason::Length))),
+            (64, Some(1), None),
+            (65, Some(0), None),
+            (1_000_000, None, None),
+        ] {
+            let options = GenerateOptions { max_tokens, ..greedy() };
+            let made = Generation::new(vec![1; len], &options, context(&[], 64));
+            let Some((count, reason)) = expected else {
+                let error = made.err().unwrap();
+                assert_eq!(error.code(), "context-overflow");
+                assert!(error.message().contains(&len.to_string()) && error.message().contains("64"), "{error}");
+                continue;
+            };
+            let mut stub = Stub { samples, ..Stub::saying(&[1; 500], len) };
+            let (_, result) = run(&mut stub, &mut TokenCache::new(), &mut made.unwrap()).unwrap();
+            assert_eq!((result.tokens.len(), result.finish_reason), (count, reason), "{len} {max_tokens:?}");
+            assert!(stub.held.len() <= 64);
+        }
+    }
+}
+
+#[test]
+fn bad_prompts_are_refused_before_anything_runs() {
+    for prompt in [vec![], vec![VOCAB as u32], vec![1, u32::MAX]] {
+        let error = Generation::new(prompt, &greedy(), context(&[], 64)).err().unwrap();
+        assert_eq!(error.code(), "invalid-argument");
+    }
+}
+
+#[test]
+fn the_prompt_runs_in_chunks_with_progress() {
+    let mut stub = Stub::saying(&[EOS], 10);
+    let mut cache = TokenCache::new();
+    let mut generation = Generation::new(vec![1; 10], &greedy(), context(&[], 64)).unwrap();
+    for done in [4, 8, 10] {
+        assert_eq!(block_on(generation.next(&mut stub, &mut cache)).unwrap(), Some(Event::Prompt { done, total: 10 }));
+    }
+    assert_eq!(stub.calls, ["forward 4@0", "forward 4@4", "forward 2@8"]);
+}
+
+#[test]
+fn a_prompt_that_begins_like_the_last_runs_only_the_rest() {
+    for samples in [false, true] {
+        let (mut stub, mut cache) = (Stub { samples, ..Stub::saying(&[1, 2, EOS], 3) }, TokenCache::new());
+        let mut first = Generation::new(PROMPT.to_vec(), &greedy(), context(&["z", "a", "b"], 64)).unwrap();
+        run(&mut stub, &mut cache, &mut first).unwrap();
+        stub.logits_at = Stub::saying(&[4, EOS], 6).logits_at;
+        stub.calls.clear();
+        let prompt = [PROMPT.as_slice(), &[1, 2, 9]].concat();
+        let mut second = Generation::new(prompt, &greedy(), context(&["z", "a", "b", "c", "d"], 64)).unwrap();
+        let (_, result) = run(&mut stub, &mut cache, &mut second).unwrap();
+        assert_eq!(stub.calls[0], "forward 1@5");
+        assert_eq!((result.usage.cached_tokens, result.text.as_str()), (5, "d"));
+    }
+}
+
+#[test]
+fn a_device_draws_more_and_more_tokens_a_call() {
+    let mut stub = Stub { samples: true, ..Stub::saying(&[1; 100], 3) };
+    let options = GenerateOptions { max_tokens: Some(20), ..greedy() };
+    let mut generation = Generation::new(PROMPT.to_vec(), &options, context(&[], 64)).unwrap();
+    run(&mut stub, &mut TokenCache::new(), &mut generation).unwrap();
+    assert_eq!(stub.calls[1..], ["decode 1@3", "decode 2@4", "decode 4@6", "decode 8@10", "decode 5@18"]);
+}
+
+#[test]
+fn random_answers_are_the_same_on_host_and_device() {
+    let logits =
+        |position: usize| (0..VOCAB).map(|id| ((id * 7 + position * 3) % 11) as f32 * 0.3).collect::<Vec<f32>>();
+    for seed in 0..20 {
+        let options =
+            GenerateOptions { max_tokens: Some(30), seed: Some(seed), ignore_end: true, ..Default::default() };
+        let [host, device] = [false, true].map(|samples| {
+            let mut stub = Stub { samples, ..Stub::new(logits) };
+            let mut generation = Generation::new(PROMPT.to_vec(), &options, context(&[], 64)).unwrap();
+            run(&mut stub, &mut TokenCache::new(), &mut generation).unwrap().1.tokens
+        });
+        assert_eq!(host, device);
+        assert_eq!(host.len(), 30);
+    }
+}
+
+#[test]
+fn an_abort_ends_between_steps_and_leaves_the_rest_usable() {
+    for samples in [false, true] {
+        for after in 0..7 {
+            let mut stub = Stub { samples, ..Stub::saying(&[1, 2, 3, 4, 5, EOS], 3) };
+            let mut cache = TokenCache::new();
+            let pieces = ["z", "a", "b", "c", "d", "e"];
+            let mut generation = Generation::new(PROMPT.to_vec(), &greedy(), context(&pieces, 64)).unwrap();
+            let mut seen = String::new();
+            for _ in 0..after {
+                if let Some(Event::Piece(piece)) = block_on(generation.next(&mut stub, &mut cache)).unwrap() {
+                    seen.push_str(&piece);
+                }
+            }
+            let n_calls = stub.calls.len();
+            generation.abort_flag().abort();
+            generation.abort_flag().abort();
+            let event = block_on(generation.next(&mut stub, &mut cache)).unwrap();
+            let Some(Event::Done(result)) = event else { panic!("expected the end, found {event:?}") };
+            let reason = if after == 7 { FinishReason::Stop } else { FinishReason::Abort };
+            assert_eq!((result.finish_reason, &result.text), (reason, &seen));
+            assert_eq!(stub.calls.len(), n_calls);
+            assert_eq!(cache.tokens(), stub.held);
+            let mut fresh = Generation::new(PROMPT.to_vec(), &greedy(), context(&pieces, 64)).unwrap();
+            assert_eq!(run(&mut stub, &mut cache, &mut fresh).unwrap().1.text, "abcde");
+        }
+    }
+}
+
+#[test]
+fn a_failure_in_the_middle_leaves_the_rest_usable() {
+    for samples in [false, true] {
+        for fails_at in 1..5 {
+            let mut stub =
+                Stub { samples, fails_at: Some(fails_at), max_tokens: 2, ..Stub::saying(&[1, 2, 3, EOS], 3) };
+            let mut cache = TokenCache::new();
+            let pieces = ["z", "a", "b", "c"];
+            let mut generation = Generation::new(PROMPT.to_vec(), &greedy(), context(&pieces, 64)).unwrap();
+            let error = run(&mut stub, &mut cache, &mut generation).unwrap_err();
+            assert_eq!(error.code(), "device-lost");
+            assert_eq!(cache.tokens(), stub.held);
+            assert_eq!(block_on(generation.next(&mut stub, &mut cache)).unwrap(), None);
+            stub.fails_at = None;
+            let mut fresh = Generation::new(PROMPT.to_vec(), &greedy(), context(&pieces, 64)).unwrap();
+            assert_eq!(run(&mut stub, &mut cache, &mut fresh).unwrap().1.text, "abc");
+        }
+    }
+}
+
+#[test]
+fn log_probabilities_come_one_per_token() {
+    let options = GenerateOptions { logprobs: true, top_logprobs: 2, ..greedy() };
+    let (_, result) = answer(&[1, 2, EOS], &["z", "a", "b"], &options);
+    let logprobs = result.logprobs.unwrap();
+    assert_eq!(logprobs.iter().map(|entry| entry.token.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(logprobs[0].top_logprobs[0].id, 1);
+    assert_eq!(logprobs[0].top_logprobs.len(), 2);
+    assert!(logprobs.iter().all(|entry| entry.logprob.is_finite() && entry.logprob < 0.0));
+}
+
+#[test]
+fn results_have_the_names_of_the_js_api() {
+    let (_, result) = answer(&[1, EOS], &["z", "a"], &greedy());
+    let json = serde_json::to_value(&result).unwrap();
+    let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&json), ["text", "tokens", "finishReason", "usage", "stats"]);
+    assert_eq!(json["finishReason"], "stop");
+    assert_eq!(keys(&json["usage"]), ["promptTokens", "completionTokens", "cachedTokens"]);
+    let stats =
+        ["timeToFirstTokenMs", "promptMs", "decodeMs", "promptTokensPerSecond", "decodeTokensPerSecond", "backend"];
+    assert_eq!(keys(&json["stats"]), stats);
+}
+
+#[test]
+fn ignoring_the_end_goes_on() {
+    let options = GenerateOptions { max_tokens: Some(4), ignore_end: true, ..greedy() };
+    assert_eq!(answer(&[1, EOS, 2, EOS], &[], &options).1.tokens, [1, EOS, 2, EOS]);
+}
