@@ -1,6 +1,7 @@
 //! The GPU backend on wgpu: Vulkan and Metal natively, WebGPU in browsers. Runs the launches that operations
 //! describe; knows no operation, no layout and no architecture by name.
 
+mod check;
 mod device;
 mod model;
 mod program;

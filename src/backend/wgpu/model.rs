@@ -1,22 +1,18 @@
 //! A loaded model on the GPU: weights, caches, programs for a few sizes of step, sampling.
 
 use super::device::Gpu;
-use super::program::{Draft, Pool, Program, Shared};
+use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, Shared};
 use super::sample;
 use super::state::State;
-use super::weights::{Placement, Weights};
-use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, KvType, LoadRequest, MemoryUse, SelfTest};
+use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, LoadRequest, MemoryUse, SelfTest};
 use crate::error::{Context, Error, Result};
 use crate::graph::{Dims, Graph};
 use crate::plan::Plan;
 use crate::quant::BlockFormat;
-use crate::tensor::Data;
 use std::sync::Arc;
 
 /// Sizes of steps for which programs are made; a step uses the smallest that has room.
-const BUCKETS: [usize; 4] = [1, 16, 64, 256];
-/// Tokens drawn in one submit at most.
-const STEPS: usize = 32;
+const BUCKETS: [usize; 4] = [1, 16, 64, MOST_TOKENS];
 /// Bytes of the logits of one pass of `score`.
 const SCORE_BYTES: usize = 64 << 20;
 
@@ -41,52 +37,20 @@ pub struct Model {
     graph: Arc<Graph>,
     shared: Shared,
     vocabulary: usize,
-    kv_bytes: u64,
     ready: Option<Ready>,
     scorer: Option<Scorer>,
 }
 
 impl Model {
-    /// Makes the buffers of weights, constants and caches.
+    /// Makes the buffers; the weights follow.
     pub fn new(mut gpu: Gpu, request: LoadRequest) -> Result<Self> {
+        let shared = Shared::new(&mut gpu, &request)?;
         let graph = request.graph;
-        let placement = Placement::new(&graph, &request.layouts, gpu.buffer_bytes)?;
-        let weights = Weights::new(&mut gpu, placement)?;
-        let none = wgpu::BufferUsages::empty();
-        let mut constants = Vec::new();
-        for tensor in &graph.constants {
-            let words: &[u32] = match tensor.data() {
-                Data::F32(values) => bytemuck::cast_slice(values),
-                Data::U32(values) => values,
-            };
-            let buffer = gpu.buffer("constant", words.len() as u64 * 4, none)?;
-            gpu.write(&buffer, 0, words);
-            constants.push(buffer);
-        }
-        let kv_f16 = request.kv_type == KvType::F16;
-        let before = gpu.bytes;
-        let mut caches = Vec::new();
-        for spec in &graph.caches {
-            let bytes = (spec.n_kv_heads * request.capacity * spec.head_dim) as u64 * if kv_f16 { 2 } else { 4 };
-            caches.push([gpu.buffer("keys", bytes, none)?, gpu.buffer("values", bytes, none)?]);
-        }
-        let kv_bytes = gpu.bytes - before;
-        let most = BUCKETS.iter().copied().max().unwrap_or(1) as u64;
-        let shared = Shared {
-            weights,
-            constants,
-            caches,
-            state: gpu.buffer("state", size_of::<State>() as u64, wgpu::BufferUsages::UNIFORM)?,
-            tokens: gpu.buffer("tokens", most * 4, none)?,
-            drawn: gpu.buffer("drawn", STEPS as u64 * 4, none)?,
-            capacity: request.capacity,
-            kv_f16,
-        };
         let vocabulary = match graph.outputs.first() {
             Some(logits) => graph.fact(*logits).width().unwrap_or(0),
             None => return Err(Error::internal("the graph has no output")),
         };
-        Ok(Self { gpu, graph, shared, vocabulary, kv_bytes, ready: None, scorer: None })
+        Ok(Self { gpu, graph, shared, vocabulary, ready: None, scorer: None })
     }
 
     fn draft(&self, tokens: usize, rows: usize) -> Result<Draft> {
@@ -183,7 +147,7 @@ impl Model {
         self.check_range(position, tokens.len())?;
         if self.scorer.is_none() {
             let fits = SCORE_BYTES.min(usize::try_from(self.gpu.buffer_bytes).unwrap_or(SCORE_BYTES));
-            let rows = (fits / (self.vocabulary * 4).max(1)).clamp(1, BUCKETS.iter().copied().max().unwrap_or(1));
+            let rows = (fits / (self.vocabulary * 4).max(1)).clamp(1, MOST_TOKENS);
             let draft = self.draft(rows, rows)?;
             let pool = Pool::new(&mut self.gpu, std::slice::from_ref(&draft), &[])?;
             let program = Program::new(&mut self.gpu, &self.graph, &draft, &self.shared, &pool)?;
@@ -268,8 +232,8 @@ impl Executable for Model {
         let weights_bytes = self.shared.weights.bytes;
         MemoryUse {
             weights_bytes,
-            kv_bytes: self.kv_bytes,
-            scratch_bytes: self.gpu.bytes - weights_bytes - self.kv_bytes,
+            kv_bytes: self.shared.kv_bytes,
+            scratch_bytes: self.gpu.bytes - weights_bytes - self.shared.kv_bytes,
             gpu_bytes: self.gpu.bytes,
         }
     }

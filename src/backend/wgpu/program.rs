@@ -1,11 +1,19 @@
 //! A plan on the device: every dispatch with its pipeline and bind group, made once and replayed.
 
 use super::device::{Gpu, Pipeline};
-use super::weights::Weights;
+use super::state::State;
+use super::weights::{Placement, Weights};
+use crate::backend::{KvType, LoadRequest};
 use crate::error::{Context, Error, Result};
 use crate::graph::Graph;
 use crate::plan::{Loc, Plan};
 use crate::shader::{Access, Launch, LaunchCx, Operand, Resource};
+use crate::tensor::Data;
+
+/// The most tokens of a program.
+pub const MOST_TOKENS: usize = 256;
+/// Tokens drawn in one submit at most.
+pub const STEPS: usize = 32;
 
 /// The buffers that every program of a model shares.
 pub struct Shared {
@@ -20,6 +28,46 @@ pub struct Shared {
     /// Tokens that the caches hold.
     pub capacity: usize,
     pub kv_f16: bool,
+    /// Bytes of the caches.
+    pub kv_bytes: u64,
+}
+
+impl Shared {
+    /// Makes the buffers of weights, constants and caches, zeroed but for the constants.
+    pub fn new(gpu: &mut Gpu, request: &LoadRequest) -> Result<Self> {
+        let graph = &request.graph;
+        let weights = Weights::new(gpu, Placement::new(graph, &request.layouts, gpu.buffer_bytes)?)?;
+        let none = wgpu::BufferUsages::empty();
+        let mut constants = Vec::new();
+        for tensor in &graph.constants {
+            let words: &[u32] = match tensor.data() {
+                Data::F32(values) => bytemuck::cast_slice(values),
+                Data::U32(values) => values,
+            };
+            let buffer = gpu.buffer("constant", words.len() as u64 * 4, none)?;
+            gpu.write(&buffer, 0, words);
+            constants.push(buffer);
+        }
+        let kv_f16 = request.kv_type == KvType::F16;
+        let before = gpu.bytes;
+        let mut caches = Vec::new();
+        for spec in &graph.caches {
+            let bytes = (spec.n_kv_heads * request.capacity * spec.head_dim) as u64 * if kv_f16 { 2 } else { 4 };
+            caches.push([gpu.buffer("keys", bytes, none)?, gpu.buffer("values", bytes, none)?]);
+        }
+        let kv_bytes = gpu.bytes - before;
+        Ok(Self {
+            weights,
+            constants,
+            caches,
+            state: gpu.buffer("state", size_of::<State>() as u64, wgpu::BufferUsages::UNIFORM)?,
+            tokens: gpu.buffer("tokens", MOST_TOKENS as u64 * 4, none)?,
+            drawn: gpu.buffer("drawn", STEPS as u64 * 4, none)?,
+            capacity: request.capacity,
+            kv_f16,
+            kv_bytes,
+        })
+    }
 }
 
 /// Activations and scratches: programs that use one pool do not run at the same time.
