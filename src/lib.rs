@@ -6,6 +6,7 @@
 
 pub mod backend;
 pub mod bytes;
+pub mod engine;
 pub mod error;
 pub mod format;
 pub mod generate;
@@ -20,3 +21,5 @@ pub mod registry;
 pub mod shader;
 pub mod tensor;
 pub mod text;
+#[cfg(target_arch = "wasm32")]
+pub mod web;

@@ -194,6 +194,8 @@ pub struct BackendRow {
     pub name: &'static str,
     /// What it is, for diagnostics and help.
     pub summary: &'static str,
+    /// Whether it is chosen where the user names none.
+    pub automatic: bool,
     /// Opens the device and prepares for the model; fails with the reason why it cannot be used.
     pub open: fn(options: OpenOptions, request: LoadRequest) -> BoxFuture<'static, Result<Box<dyn Executable>>>,
 }
@@ -215,11 +217,13 @@ pub static BACKENDS: &[BackendRow] = &[
     BackendRow {
         name: "cpu",
         summary: "SIMD kernels over packed weights, on threads where there are",
+        automatic: true,
         open: cpu::open,
     },
     BackendRow {
         name: "reference",
         summary: "plain loops with f64 sums: the oracle of the tests, slow by design",
+        automatic: false,
         open: reference::open,
     },
 ];
