@@ -213,7 +213,12 @@ pub struct OpenOptions {
 
 /// Every backend, the preferred first.
 pub static BACKENDS: &[BackendRow] = &[
-    BackendRow { name: "wgpu", summary: "compute shaders on a GPU: Vulkan and Metal, WebGPU in browsers", open: wgpu::open },
+    BackendRow {
+        name: "wgpu",
+        summary: "compute shaders on a GPU: Vulkan and Metal, WebGPU in browsers",
+        automatic: true,
+        open: wgpu::open,
+    },
     BackendRow {
         name: "cpu",
         summary: "SIMD kernels over packed weights, on threads where there are",
