@@ -23,3 +23,9 @@ pub mod tensor;
 pub mod text;
 #[cfg(target_arch = "wasm32")]
 pub mod web;
+
+pub use engine::{Backend, ChatOptions, EdgeConfig, KvCache, Message, Model, Quantization};
+#[cfg(not(target_arch = "wasm32"))]
+pub use engine::{Edge, TokenStream};
+pub use error::{Error, ErrorKind, Result};
+pub use generate::{FinishReason, GenerateOptions, GenerateResult};

@@ -111,7 +111,8 @@ fn facts(model: &LoadedModel) -> Value {
         .iter()
         .map(|row| json!({ "backend": name_for_js(&row.backend), "reason": row.reason }))
         .collect();
-    let variants: Map<String, Value> = report.variants.into_iter().map(|(name, variant)| (name, variant.into())).collect();
+    let variants: Map<String, Value> =
+        report.variants.into_iter().map(|(name, variant)| (name, variant.into())).collect();
     let self_test: Vec<Value> = report
         .self_test
         .into_iter()

@@ -1,10 +1,10 @@
 //! The loader for JS: says what it needs as JSON and is given bytes.
 
+use super::clock;
 use super::engine::Engine;
 use super::error::JsResult;
 use super::options::{LoaderOptions, parse};
 use super::slot::Slot;
-use super::clock;
 use crate::engine::{self, Need};
 use crate::error::Error;
 use serde_json::json;

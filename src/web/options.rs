@@ -53,7 +53,8 @@ impl LoaderOptions {
             chat_template: engine.chat_template,
             ..EdgeConfig::default()
         };
-        let rejected = self.rejected.into_iter().map(|row| Rejection { backend: name_here(row.backend), ..row }).collect();
+        let rejected =
+            self.rejected.into_iter().map(|row| Rejection { backend: name_here(row.backend), ..row }).collect();
         Ok(LoaderInput { config, lengths: self.lengths, rejected })
     }
 }
