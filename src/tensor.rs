@@ -65,6 +65,12 @@ impl Tensor {
         }
     }
 
+    /// The elements.
+    #[must_use]
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
     /// The floats; fails on another dtype.
     pub fn as_f32(&self) -> Result<&[f32]> {
         match &self.data {

@@ -3,6 +3,7 @@
 pub mod cpu;
 pub mod reference;
 pub mod sampling;
+pub mod wgpu;
 
 use crate::error::Result;
 use crate::graph::Graph;
@@ -212,6 +213,12 @@ pub struct OpenOptions {
 
 /// Every backend, the preferred first.
 pub static BACKENDS: &[BackendRow] = &[
+    BackendRow {
+        name: "wgpu",
+        summary: "compute shaders on a GPU: Vulkan and Metal, WebGPU in browsers",
+        automatic: true,
+        open: wgpu::open,
+    },
     BackendRow {
         name: "cpu",
         summary: "SIMD kernels over packed weights, on threads where there are",

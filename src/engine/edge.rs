@@ -200,18 +200,18 @@ fn now_ms() -> f64 {
 
 /// The path of a model, after a download where it must come first.
 fn resolve(model: &Model) -> Result<PathBuf> {
-    let pull = |name: &str| registry::pull(name, &mut |_| {});
+    let locate = |name: &str| registry::locate(name, &mut |_| {});
     match model {
         Model::Default => {
             let entry = registry::default_model().ok_or_else(|| Error::internal("the registry is empty"))?;
-            pull(&entry.name)
+            locate(&entry.name)
         }
-        Model::Zen3Nano => pull("zen3-nano"),
+        Model::Zen3Nano => locate("zen3-nano"),
         Model::File(path) => Ok(path.clone()),
         Model::Named(name) if name.starts_with("http://") || name.starts_with("https://") => {
             registry::fetch_url(name, &mut |_| {})
         }
-        Model::Named(name) if registry::find(name).is_ok() => pull(name),
+        Model::Named(name) if registry::find(name).is_ok() => locate(name),
         Model::Named(name) if Path::new(name).exists() => Ok(PathBuf::from(name)),
         Model::Named(name) => Err(registry::find(name).err().map_or_else(|| Error::not_found(name), |error| error)),
     }

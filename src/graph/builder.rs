@@ -44,15 +44,15 @@ impl GraphBuilder {
 
     /// Adds an operation; answers its outputs.
     pub fn node(&mut self, name: &str, op: impl Operator, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
+        self.node_of(name, Arc::new(op), inputs)
+    }
+
+    /// As [`GraphBuilder::node`] for an operation that is shared.
+    pub fn node_of(&mut self, name: &str, op: Arc<dyn Operator>, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
         let facts: Vec<&Fact> = inputs.iter().map(|input| self.graph.fact(*input)).collect();
         let facts = op.infer(&facts).at(|| op.name()).at(|| name)?;
         let outputs: Vec<ValueId> = facts.into_iter().map(|fact| self.value(name, fact, Origin::Node)).collect();
-        self.graph.nodes.push(Node {
-            name: name.to_owned(),
-            op: Arc::new(op),
-            inputs: inputs.to_vec(),
-            outputs: outputs.clone(),
-        });
+        self.graph.nodes.push(Node { name: name.to_owned(), op, inputs: inputs.to_vec(), outputs: outputs.clone() });
         Ok(outputs)
     }
 

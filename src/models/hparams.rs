@@ -143,7 +143,7 @@ impl Hparams {
         )?;
         let rotary = self.rotary_dim;
         expect(
-            rotary <= head_dim && rotary % 2 == 0,
+            rotary <= head_dim && rotary.is_multiple_of(2),
             format!("expected an even rotary width up to {head_dim}, found {rotary}"),
         )
     }

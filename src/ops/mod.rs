@@ -2,6 +2,7 @@
 //! GPU launches (`gpu.rs`). Never names a file format.
 
 mod attention;
+pub mod cases;
 mod check;
 mod elementwise;
 mod embed;

@@ -88,7 +88,7 @@ impl Executable for Reference {
         bytes: &[u8],
     ) -> Result<()> {
         let (part, spec) = (&mut self.parts[weight], &self.graph.weights[weight]);
-        if part.len() != first_row * spec.columns || bytes.len() % format.block_bytes != 0 {
+        if part.len() != first_row * spec.columns || !bytes.len().is_multiple_of(format.block_bytes) {
             return Err(Error::internal("a weight's parts must be whole and in order").at(spec.name.clone()));
         }
         let len = part.len();

@@ -8,7 +8,7 @@
 use std::arch::wasm32::{
     f32x4_add, f32x4_convert_i32x4, f32x4_mul, f32x4_splat, i16x8_extend_high_i8x16, i16x8_extend_low_i8x16, i32x4_add,
     i32x4_dot_i16x8, i32x4_extend_low_i16x8, i32x4_shl, i32x4_shr, i32x4_shuffle, i32x4_splat, u8x16_splat, u16x8_shl,
-    u16x8_shr, v128, v128_and, v128_load, v128_load32_splat, v128_load64_splat, v128_load64_zero, v128_or, v128_store,
+    u16x8_shr, v128, v128_and, v128_load, v128_load64_splat, v128_load64_zero, v128_or, v128_store,
 };
 #[cfg(target_feature = "relaxed-simd")]
 use std::arch::wasm32::{f32x4_relaxed_madd, i32x4_relaxed_dot_i8x16_i7x16_add};

@@ -148,7 +148,7 @@ impl Operator for Attention {
         let (width, kv_width) = (self.n_heads * self.head_dim, self.n_kv_heads * self.head_dim);
         if check::width(inputs.q)? != width
             || check::width(inputs.k)? != kv_width
-            || self.n_heads % self.n_kv_heads.max(1) != 0
+            || !self.n_heads.is_multiple_of(self.n_kv_heads.max(1))
         {
             return Err(Error::internal(format!(
                 "q {:?} and k {:?} do not fit {self:?}",

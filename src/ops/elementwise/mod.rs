@@ -2,7 +2,7 @@
 //! these run where it cannot.
 
 mod cpu;
-mod gpu;
+pub(super) mod gpu;
 
 use super::check;
 use crate::error::Result;

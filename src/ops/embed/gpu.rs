@@ -1,8 +1,22 @@
-//! `embed` on the GPU.
+//! `embed` on the GPU: a launch for each buffer of the table.
 
-use crate::error::{Error, Result};
-use crate::shader::{Launch, LaunchCx};
+use crate::error::Result;
+use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource, device_columns};
 
-pub fn launches(_cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
-    Err(Error::unsupported("no kernel"))
+const INVOCATIONS: usize = 128;
+
+pub fn launches(cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
+    let (table, tokens, width) = (cx.input(1)?, cx.input(0)?.len(), cx.output(0)?.width());
+    let weight = table.weight()?;
+    let steps = device_columns(weight.layout, width) / 8;
+    let mut launches = Vec::new();
+    for (index, part) in weight.parts.iter().enumerate() {
+        let mut kernel = KernelBuilder::new("embed", &weight.layout.name());
+        kernel.u32("WG", INVOCATIONS).u32("TOKENS", tokens).u32("WIDTH", width).u32("VOCABULARY", table.rows());
+        kernel.u32("FIRST", part.first_row).u32("COUNT", part.rows);
+        kernel.read("tokens", "u32", Resource::Input(0)).weights(1, (index, part), weight.layout, width);
+        kernel.write("dst", "f32", Resource::Output(0));
+        launches.push(kernel.launch_flat((tokens * steps).div_ceil(INVOCATIONS), &cx.caps)?);
+    }
+    Ok(launches)
 }

@@ -1,9 +1,275 @@
-//! `linear` on the GPU.
+//! `linear` on the GPU: `matvec` for few tokens, `matmul` for more. Matrices that lie one after the other in a buffer
+//! are one dispatch; others one each, and a matrix in several buffers one for each.
 
-use super::Linear;
+use super::{Gate, Linear, LinearInputs};
 use crate::error::{Error, Result};
-use crate::shader::{Launch, LaunchCx};
+use crate::ops::{elementwise, rms_norm};
+use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource, WeightPart, floor_power_of_two};
+use std::ops::Range;
 
-pub fn launches(_op: &Linear, _cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
-    Err(Error::unsupported("no kernel"))
+/// The most tokens of a `matvec`.
+const MATVEC_TOKENS: usize = 4;
+/// Invocations that keep a large GPU busy: few tiles get many lanes each.
+const BUSY: usize = 200_000;
+/// Rows of a `matmul` workgroup, in tiles.
+const MATMUL_TILES: usize = 16;
+/// The most matrices of one dispatch.
+const MATRICES: usize = 3;
+
+/// Scratches of the operation by what they hold.
+const NORMED: usize = 0;
+const GATE: usize = 1;
+const UP: usize = 2;
+
+pub fn launches(op: &Linear, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
+    let ids: Vec<usize> = (0..cx.inputs.len()).collect();
+    let inputs = op.split(&ids)?;
+    let x = cx.input(*inputs.x)?;
+    let (tokens, columns) = (x.rows(), x.width());
+    let mut call = Call { op, cx, inputs, tokens, columns, x: Resource::Input(0), norm: None };
+    let mut launches = Vec::new();
+    if let (Some(weight), Some(eps)) = (call.inputs.norm, op.norm) {
+        if tokens <= MATVEC_TOKENS && columns.is_multiple_of(32) {
+            call.norm = Some((*weight, eps));
+        } else {
+            call.x = Resource::Scratch { index: NORMED, len: x.len() };
+            launches.push(rms_norm::gpu::launch(cx, [*call.inputs.x, *weight], eps, call.x)?);
+        }
+    }
+    let runs = call.runs()?;
+    if op.gate == Some(Gate::Silu) && runs.len() > 1 {
+        call.separate_gate(&mut launches)?;
+    } else {
+        for run in runs {
+            call.run(&run, &mut launches)?;
+        }
+    }
+    Ok(launches)
+}
+
+/// One use of the operation.
+struct Call<'a> {
+    op: &'a Linear,
+    cx: &'a LaunchCx<'a>,
+    inputs: LinearInputs<'a, usize>,
+    tokens: usize,
+    columns: usize,
+    /// The activations, normalized already unless `norm` is fused.
+    x: Resource,
+    norm: Option<(usize, f32)>,
+}
+
+/// One dispatch: a part of a buffer and what becomes of its rows.
+struct Product<'a> {
+    /// First matrix.
+    matrix: usize,
+    part: (usize, &'a WeightPart),
+    /// Rows of each matrix of the run.
+    rows: Vec<usize>,
+    /// Where each matrix goes.
+    outputs: Vec<Resource>,
+    gated: bool,
+    residual: bool,
+}
+
+impl<'a> Call<'a> {
+    /// The matrices in ranges that one dispatch can cover.
+    fn runs(&self) -> Result<Vec<Range<usize>>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for matrix in 0..self.op.n_matrices {
+            match runs.last_mut() {
+                Some(run) if run.len() < MATRICES && self.adjoins(matrix)? => run.end = matrix + 1,
+                _ => runs.push(matrix..matrix + 1),
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Whether matrix and bias follow those before them in their buffers.
+    fn adjoins(&self, matrix: usize) -> Result<bool> {
+        let follows = |inputs: &[usize], unit: usize| -> Result<bool> {
+            let (Some(&before), Some(&after)) = (inputs.get(matrix.wrapping_sub(1)), inputs.get(matrix)) else {
+                return Ok(false);
+            };
+            let (before, after) = (self.cx.input(before)?.weight()?, self.cx.input(after)?.weight()?);
+            let ([a], [b]) = (before.parts.as_slice(), after.parts.as_slice()) else { return Ok(false) };
+            let rows = a.rows.next_multiple_of(4) / unit;
+            Ok(before.layout == after.layout && a.buffer == b.buffer && a.at + rows == b.at)
+        };
+        Ok(follows(self.inputs.matrices, 4)? && (self.inputs.biases.is_empty() || follows(self.inputs.biases, 1)?))
+    }
+
+    /// The dispatches of a run of matrices.
+    fn run(&self, run: &Range<usize>, launches: &mut Vec<Launch>) -> Result<()> {
+        let gated = self.op.gate.is_some();
+        let outputs: Vec<Resource> =
+            if gated { vec![Resource::Output(0)] } else { run.clone().map(Resource::Output).collect() };
+        self.products(run, &outputs, gated, launches)
+    }
+
+    fn products(
+        &self,
+        run: &Range<usize>,
+        outputs: &[Resource],
+        gated: bool,
+        launches: &mut Vec<Launch>,
+    ) -> Result<()> {
+        let weight = self.cx.input(self.matrix(run.start)?)?.weight()?;
+        for part in weight.parts.iter().enumerate() {
+            let rows = if run.len() == 1 {
+                vec![part.1.rows]
+            } else {
+                run.clone().map(|matrix| Ok(self.cx.input(self.matrix(matrix)?)?.rows())).collect::<Result<_>>()?
+            };
+            let residual = self.op.residual && (gated || self.op.gate.is_none());
+            let product = Product { matrix: run.start, part, rows, outputs: outputs.to_vec(), gated, residual };
+            launches.push(self.launch(&product)?);
+        }
+        Ok(())
+    }
+
+    /// Gate and up projection where one dispatch cannot cover them: each to a scratch, then together.
+    fn separate_gate(&self, launches: &mut Vec<Launch>) -> Result<()> {
+        let len = self.cx.output(0)?.len();
+        let [gate, up] = [GATE, UP].map(|index| Resource::Scratch { index, len });
+        self.products(&(0..1), &[gate], false, launches)?;
+        self.products(&(1..2), &[up], false, launches)?;
+        match self.inputs.residual {
+            None => launches.push(elementwise::gpu::silu_mul(self.cx, gate, up, (Resource::Output(0), len))?),
+            Some(residual) => {
+                let product = Resource::Scratch { index: NORMED + 3, len };
+                launches.push(elementwise::gpu::silu_mul(self.cx, gate, up, (product, len))?);
+                let dst = (Resource::Output(0), len);
+                launches.push(elementwise::gpu::add(self.cx, product, Resource::Input(*residual), dst)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn matrix(&self, index: usize) -> Result<usize> {
+        self.inputs.matrices.get(index).copied().ok_or_else(|| Error::internal(format!("there is no matrix {index}")))
+    }
+
+    fn launch(&self, product: &Product<'_>) -> Result<Launch> {
+        let few = self.tokens <= MATVEC_TOKENS;
+        let file = match (few, product.gated) {
+            (true, false) => "matvec",
+            (true, true) => "matvec_gated",
+            (false, false) => "matmul",
+            (false, true) => "matmul_gated",
+        };
+        let mut kernel = KernelBuilder::new(file, &self.variant(product)?);
+        self.inputs(&mut kernel, product)?;
+        self.stores(&mut kernel, product)?;
+        let tiles = tiles(&product.rows, product.gated);
+        kernel.u32("TOKENS", self.tokens).u32("TILES", tiles);
+        if product.gated {
+            kernel.part("lib/silu_value");
+        }
+        if few { self.matvec(&mut kernel, tiles) } else { self.matmul(&mut kernel, tiles, product.gated) }
+    }
+
+    fn variant(&self, product: &Product<'_>) -> Result<String> {
+        let layout = self.cx.input(self.matrix(product.matrix)?)?.weight()?.layout;
+        let mut name = layout.name();
+        for (used, word) in [
+            (self.norm.is_some(), " norm"),
+            (self.op.bias, " bias"),
+            (product.residual, " residual"),
+            (product.outputs.len() == 2, " x2"),
+            (product.outputs.len() == 3, " x3"),
+            (!self.columns.is_multiple_of(32), " padded"),
+        ] {
+            if used {
+                name.push_str(word);
+            }
+        }
+        Ok(name)
+    }
+
+    fn inputs(&self, kernel: &mut KernelBuilder, product: &Product<'_>) -> Result<()> {
+        let matrix = self.matrix(product.matrix)?;
+        let layout = self.cx.input(matrix)?.weight()?.layout;
+        kernel.u32("K", self.columns).bool("NORM", self.norm.is_some());
+        kernel.f32("EPS", self.norm.map_or(0.0, |(_, eps)| eps));
+        kernel.weights(matrix, product.part, layout, self.columns);
+        if self.columns.is_multiple_of(32) {
+            kernel.read("x", "vec4<f32>", self.x).part("lib/x_exact");
+        } else {
+            kernel.read("x", "f32", self.x).part("lib/x_padded");
+        }
+        match self.norm {
+            Some((weight, _)) => {
+                kernel.u32("NORM_AT_4", self.cx.input(weight)?.vector_at() / 4);
+                kernel.read("norm", "vec4<f32>", Resource::Input(weight)).part("lib/norm");
+            }
+            None => {
+                kernel.part("lib/norm_absent");
+            }
+        }
+        match self.inputs.biases.get(product.matrix) {
+            Some(bias) => {
+                kernel.u32("BIAS_AT", self.cx.input(*bias)?.vector_at() + product.part.1.first_row);
+                kernel.read("bias", "f32", Resource::Input(*bias)).part("lib/bias");
+            }
+            None => {
+                kernel.part("lib/bias_absent");
+            }
+        }
+        Ok(())
+    }
+
+    fn stores(&self, kernel: &mut KernelBuilder, product: &Product<'_>) -> Result<()> {
+        for (i, output) in product.outputs.iter().enumerate() {
+            kernel.write(["dst_0", "dst_1", "dst_2"][i.min(2)], "f32", *output);
+        }
+        let mut end = 0;
+        for (i, rows) in product.rows.iter().enumerate().take(product.outputs.len()) {
+            end += rows.div_ceil(4);
+            kernel.u32(&format!("ROWS_{i}"), *rows).u32(&format!("END_{i}"), end);
+        }
+        match product.outputs.len() {
+            1 => {
+                kernel.u32("FIRST_0", product.part.1.first_row).part("lib/store_1");
+                kernel.u32("WIDTH_0", self.cx.input(self.matrix(product.matrix)?)?.rows());
+                match self.inputs.residual.filter(|_| product.residual) {
+                    Some(residual) => {
+                        kernel.read("residual", "f32", Resource::Input(*residual)).part("lib/residual");
+                    }
+                    None => {
+                        kernel.part("lib/residual_absent");
+                    }
+                }
+            }
+            2 => {
+                kernel.part("lib/store_2");
+            }
+            _ => {
+                kernel.part("lib/store_3");
+            }
+        }
+        Ok(())
+    }
+
+    fn matvec(&self, kernel: &mut KernelBuilder, tiles: usize) -> Result<Launch> {
+        let lanes = floor_power_of_two(BUSY / tiles.max(1)).clamp(32, 256);
+        let lanes = lanes.min(floor_power_of_two(self.columns.div_ceil(8))).max(4);
+        let invocations = lanes.max(128);
+        kernel.u32("WG", invocations).u32("LANES", lanes).part("lib/reduce");
+        kernel.launch_flat(tiles.div_ceil(invocations / lanes), &self.cx.caps)
+    }
+
+    fn matmul(&self, kernel: &mut KernelBuilder, tiles: usize, gated: bool) -> Result<Launch> {
+        let tokens = self.tokens.next_power_of_two().clamp(16, 64);
+        kernel.u32("WG", tokens / 4 * MATMUL_TILES).u32("BM", tokens);
+        kernel.u32("STEP", if gated { 2 } else { 4 }).u32("MATRICES", 1 + usize::from(gated));
+        kernel.state().part("lib/stage");
+        kernel.launch([tiles.div_ceil(MATMUL_TILES), self.tokens.div_ceil(tokens), 1], &self.cx.caps)
+    }
+}
+
+/// Tiles that a dispatch's grid covers: those of the first matrix when a second one goes along with it.
+fn tiles(rows: &[usize], gated: bool) -> usize {
+    let counted = if gated { 1 } else { rows.len() };
+    rows.iter().take(counted).map(|rows| rows.div_ceil(4)).sum()
 }

@@ -1,7 +1,7 @@
 //! Root-mean-square normalization (Zhang and Sennrich, 2019, eq. 4).
 
 mod cpu;
-mod gpu;
+pub(super) mod gpu;
 
 use super::check;
 use crate::error::{Error, Result};

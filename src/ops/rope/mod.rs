@@ -1,7 +1,7 @@
 //! Rotary position embedding (Su et al., 2021), with tables made on the host.
 
 mod cpu;
-mod gpu;
+pub(super) mod gpu;
 mod table;
 
 pub(in crate::ops) use cpu::rotary;

@@ -1,0 +1,4 @@
+
+fn value(i: u32) -> f32 {
+    return lhs[i] + rhs[i];
+}

@@ -1,0 +1,7 @@
+
+// Whether a candidate (bits of the logit, id) comes before another: the higher logit, the lower id among equals.
+fn better(a: vec2<u32>, b: vec2<u32>) -> bool {
+    let x = bitcast<f32>(a.x);
+    let y = bitcast<f32>(b.x);
+    return x > y || (x == y && a.y < b.y);
+}

@@ -1,0 +1,4 @@
+
+fn bias_of(tile: u32, r: u32) -> f32 {
+    return 0.0;
+}

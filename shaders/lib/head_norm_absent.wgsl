@@ -1,0 +1,8 @@
+
+fn q_weight(i: u32) -> f32 {
+    return 1.0;
+}
+
+fn k_weight(i: u32) -> f32 {
+    return 1.0;
+}

@@ -1,0 +1,15 @@
+
+// A nibble plane, and a plane of the two bits above: 16 bytes are 16 columns, byte j holds columns j, 4 + j, 8 + j,
+// 12 + j from the lowest bits up.
+struct Codes8 { lo: vec4<u32>, hi: vec4<u32> }
+
+fn w_codes(tile: u32, k8: u32) -> Codes8 {
+    let p = weights[tile * K8 + k8];
+    let high = weights[HIGH_AT + tile * (K8 / 2u) + k8 / 2u] >> vec4<u32>((k8 % 2u) * 4u);
+    let lo = (high & vec4<u32>(0x03030303u)) << vec4<u32>(4u);
+    let hi = ((high >> vec4<u32>(2u)) & vec4<u32>(0x03030303u)) << vec4<u32>(4u);
+    return Codes8(
+        (p & vec4<u32>(0x0f0f0f0fu)) | lo,
+        ((p >> vec4<u32>(4u)) & vec4<u32>(0x0f0f0f0fu)) | hi,
+    );
+}

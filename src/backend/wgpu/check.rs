@@ -1,0 +1,64 @@
+//! Runs one operation on given inputs as a model would, for the self-test and the tests.
+
+use super::device::Gpu;
+use super::program::{Draft, Pool, Program, Shared};
+use super::state::State;
+use crate::backend::{KvType, LoadRequest};
+use crate::error::{Error, Result};
+use crate::graph::Dims;
+use crate::ops::cases::{Case, CaseInput, nmse};
+use crate::plan::Plan;
+use std::sync::Arc;
+
+/// The kernels that a case ran and the largest relative error of its outputs against the reference.
+pub struct Outcome {
+    pub kernels: Vec<String>,
+    pub nmse: f64,
+}
+
+/// Runs a case and compares.
+pub async fn check(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcome> {
+    let parts = case.graph()?;
+    let graph = Arc::new(parts.graph);
+    let capacity = case.cache.as_ref().map_or(1, |(_, cache)| cache.capacity);
+    let request = LoadRequest { graph: Arc::clone(&graph), layouts: parts.layouts, capacity, kv_type };
+    let shared = Shared::new(gpu, &request)?;
+    for (weight, input) in parts.weights.iter().enumerate() {
+        match case.inputs.get(*input) {
+            Some(CaseInput::Matrix(rows)) => shared.weights.write_packed(gpu, weight, 0, rows)?,
+            Some(CaseInput::Vector(vector)) => shared.weights.write_vector(gpu, weight, vector)?,
+            _ => return Err(Error::internal("the case has no such weight")),
+        }
+    }
+    if let (Some((_, cache)), Some([keys, values])) = (&case.cache, shared.caches.first()) {
+        gpu.write(keys, 0, &kv_words(&cache.keys, kv_type));
+        gpu.write(values, 0, &kv_words(&cache.values, kv_type));
+    }
+    gpu.write(&shared.state, 0, State::forward(case.position, case.tokens).words());
+    let plan = Plan::new(&graph, Dims { tokens: case.tokens, rows: case.rows })?;
+    let draft = Draft::new(&graph, plan, &shared, gpu)?;
+    let pool = Pool::new(gpu, std::slice::from_ref(&draft), &[])?;
+    let program = Program::new(gpu, &graph, &draft, &shared, &pool)?;
+    let mut encoder = gpu.encoder();
+    program.record(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
+    gpu.submit(encoder)?;
+    let mut worst = 0f64;
+    for (output, expected) in pool.outputs.iter().zip(case.reference()?) {
+        let expected = expected.as_f32()?;
+        let encoder = gpu.encoder();
+        let words = gpu.submit_and_read(encoder, output, expected.len()).await?;
+        let found: Vec<f32> = words.into_iter().map(f32::from_bits).collect();
+        worst = worst.max(nmse(&found, expected));
+    }
+    Ok(Outcome { kernels: draft.kernels(), nmse: worst })
+}
+
+fn kv_words(values: &[f32], kv_type: KvType) -> Vec<u32> {
+    match kv_type {
+        KvType::F32 => values.iter().map(|value| value.to_bits()).collect(),
+        KvType::F16 => {
+            let half = |value: f32| u32::from(half::f16::from_f32(value).to_bits());
+            values.as_chunks::<2>().0.iter().map(|[low, high]| half(*low) | half(*high) << 16).collect()
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The GPU as the rest of this folder sees it: buffers, pipelines, submission and readback, with every fault of the
+//! device turned into an [`Error`]. Knows no model.
+
+use crate::backend::OpenOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::shader::{Access, Binding, Caps, Kernel};
+use futures::channel::oneshot;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// Workgroup memory, invocations and workgroups beyond what WebGPU guarantees are not asked for: no kernel uses them.
+const MOST_STORAGE_BUFFERS: u32 = 16;
+/// Uploaded bytes after which the queue is flushed, so that staging memory is given back.
+const FLUSH_BYTES: u64 = 32 << 20;
+
+/// What went wrong on the device outside any call, the first of its kind.
+type Fault = Arc<Mutex<Option<(ErrorKind, String)>>>;
+
+/// A pipeline with the layout its bind groups need.
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    pub name: Arc<str>,
+    pub compute: wgpu::ComputePipeline,
+    pub bindings: wgpu::BindGroupLayout,
+}
+
+/// An open device.
+pub struct Gpu {
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    pub caps: Caps,
+    /// The adapter's name and the graphics interface it is reached by.
+    pub name: String,
+    /// Bytes of the largest buffer that can be made and bound.
+    pub buffer_bytes: u64,
+    fault: Fault,
+    lost: Fault,
+    pipelines: HashMap<String, Pipeline>,
+    /// Bytes of all buffers made.
+    pub bytes: u64,
+    staged: u64,
+    staging: Option<wgpu::Buffer>,
+}
+
+impl Gpu {
+    /// Opens the preferred adapter. Fails with the reason why there is none that may be used.
+    pub async fn open(options: OpenOptions) -> Result<Self> {
+        let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+        descriptor.flags = wgpu::InstanceFlags::empty();
+        descriptor.backends = wgpu::Backends::PRIMARY;
+        let instance = wgpu::Instance::new(descriptor);
+        let adapter = request_adapter(&instance, options).await?;
+        let info = adapter.get_info();
+        if info.device_type == wgpu::DeviceType::Cpu && !options.allow_fallback_adapter {
+            return Err(Error::not_found(format!(
+                "expected a GPU, found only the software adapter {}; the CPU backend is faster than it",
+                info.name
+            )));
+        }
+        let limits = limits(&adapter.limits());
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("hanzo-edge"),
+            required_features: wgpu::Features::empty(),
+            required_limits: limits.clone(),
+            experimental_features: wgpu::ExperimentalFeatures::disabled(),
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
+            trace: wgpu::Trace::Off,
+        };
+        let (device, queue) = adapter.request_device(&descriptor).await.map_err(|error| {
+            Error::limits(format!("the adapter {} gave no device with {limits:?}", info.name)).because(error)
+        })?;
+        let (fault, lost) = (Fault::default(), Fault::default());
+        watch(&device, &fault, &lost);
+        let buffer_bytes = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) / 256 * 256;
+        let caps = Caps {
+            storage_buffers: limits.max_storage_buffers_per_shader_stage as usize,
+            binding_bytes: buffer_bytes,
+            ..Caps::WEBGPU_MINIMUM
+        };
+        let name = format!("{} ({:?})", info.name, info.backend);
+        let pipelines = HashMap::new();
+        Ok(Self { device, queue, caps, name, buffer_bytes, fault, lost, pipelines, bytes: 0, staged: 0, staging: None })
+    }
+
+    /// Fails if the device was lost, or anything went wrong on it since the last check.
+    pub fn check(&self) -> Result<()> {
+        let taken = |fault: &Fault, take: bool| {
+            let mut fault = fault.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if take { fault.take() } else { fault.clone() }
+        };
+        match taken(&self.lost, false).or_else(|| taken(&self.fault, true)) {
+            Some((kind, message)) => Err(Error::new(kind, message).at(self.name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// A zeroed buffer for storage and copies; `usage` is added. Fails when it is larger than the device can bind.
+    pub fn buffer(&mut self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
+        let size = bytes.next_multiple_of(16).max(16);
+        if size > self.buffer_bytes {
+            return Err(Error::limits(format!(
+                "expected a buffer of at most {} bytes, the device's limit, found {size}",
+                self.buffer_bytes
+            ))
+            .at(label));
+        }
+        let storage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+        let descriptor =
+            wgpu::BufferDescriptor { label: Some(label), size, usage: storage | usage, mapped_at_creation: false };
+        let buffer = self.device.create_buffer(&descriptor);
+        self.check()?;
+        self.bytes += size;
+        Ok(buffer)
+    }
+
+    /// Writes words at a byte offset.
+    pub fn write(&mut self, buffer: &wgpu::Buffer, offset: u64, words: &[u32]) {
+        if words.is_empty() {
+            return;
+        }
+        self.queue.write_buffer(buffer, offset, bytemuck::cast_slice(words));
+        self.staged += words.len() as u64 * 4;
+        if self.staged >= FLUSH_BYTES {
+            self.staged = 0;
+            self.queue.submit([]);
+            // A failure here is reported by the next check.
+            let _ = self.device.poll(wgpu::PollType::Poll);
+        }
+    }
+
+    /// The pipeline of a kernel, made once for equal sources.
+    pub fn pipeline(&mut self, kernel: &Kernel, bindings: &[Binding]) -> Result<Pipeline> {
+        if let Some(pipeline) = self.pipelines.get(&kernel.source) {
+            return Ok(pipeline.clone());
+        }
+        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some(&kernel.name),
+            source: wgpu::ShaderSource::Wgsl(kernel.source.as_str().into()),
+        });
+        let entries: Vec<_> = (0..).zip(bindings).map(|(number, binding)| layout_entry(number, *binding)).collect();
+        let bindings = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+            label: Some(&kernel.name),
+            entries: &entries,
+        });
+        let layout = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: Some(&kernel.name),
+            bind_group_layouts: &[Some(&bindings)],
+            immediate_size: 0,
+        });
+        let compute = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(&kernel.name),
+            layout: Some(&layout),
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                // Every kernel writes its workgroup memory before it reads it.
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            },
+            cache: None,
+        });
+        self.check().map_err(|error| error.at(kernel.name.clone()))?;
+        let pipeline = Pipeline { name: kernel.name.as_str().into(), compute, bindings };
+        self.pipelines.insert(kernel.source.clone(), pipeline.clone());
+        Ok(pipeline)
+    }
+
+    /// Binds whole buffers in the order of the kernel's bindings.
+    pub fn bind(&self, pipeline: &Pipeline, buffers: &[&wgpu::Buffer]) -> wgpu::BindGroup {
+        let entries: Vec<_> = (0..)
+            .zip(buffers)
+            .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
+            .collect();
+        self.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(&pipeline.name),
+            layout: &pipeline.bindings,
+            entries: &entries,
+        })
+    }
+
+    /// An encoder for one submit.
+    pub fn encoder(&self) -> wgpu::CommandEncoder {
+        self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("hanzo-edge") })
+    }
+
+    /// Submits what was recorded.
+    pub fn submit(&mut self, encoder: wgpu::CommandEncoder) -> Result<()> {
+        self.staged = 0;
+        self.queue.submit([encoder.finish()]);
+        self.check()
+    }
+
+    /// Submits what was recorded, then reads `words` 4-byte words from the start of a buffer.
+    pub async fn submit_and_read(
+        &mut self,
+        mut encoder: wgpu::CommandEncoder,
+        buffer: &wgpu::Buffer,
+        words: usize,
+    ) -> Result<Vec<u32>> {
+        let bytes = words as u64 * 4;
+        let staging = self.staging(bytes);
+        encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, bytes);
+        self.submit(encoder)?;
+        let slice = staging.slice(..bytes);
+        let (sender, receiver) = oneshot::channel();
+        slice.map_async(wgpu::MapMode::Read, move |result| {
+            // The receiver is gone only when the caller gave up.
+            let _ = sender.send(result);
+        });
+        // Waits natively; a browser polls by itself.
+        let polled = self.device.poll(wgpu::PollType::wait_indefinitely());
+        let mapped = receiver.await;
+        self.check()?;
+        let lost = || Error::device_lost("the GPU device gave no result").at(self.name.clone());
+        polled.map_err(|error| lost().because(error))?;
+        mapped.map_err(|error| lost().because(error))?.map_err(|error| lost().because(error))?;
+        let view = slice.get_mapped_range().map_err(|error| lost().because(error))?;
+        let words = bytemuck::pod_collect_to_vec(&view[..]);
+        drop(view);
+        staging.unmap();
+        Ok(words)
+    }
+
+    /// The readback buffer, grown when it is too small.
+    fn staging(&mut self, bytes: u64) -> wgpu::Buffer {
+        if let Some(staging) = &self.staging
+            && staging.size() >= bytes
+        {
+            return staging.clone();
+        }
+        let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("staging"),
+            size: bytes.next_multiple_of(256).max(256),
+            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        self.staging = Some(staging.clone());
+        staging
+    }
+}
+
+async fn request_adapter(instance: &wgpu::Instance, options: OpenOptions) -> Result<wgpu::Adapter> {
+    let request = |force_fallback_adapter| wgpu::RequestAdapterOptions {
+        power_preference: if options.high_performance {
+            wgpu::PowerPreference::HighPerformance
+        } else {
+            wgpu::PowerPreference::None
+        },
+        force_fallback_adapter,
+        ..Default::default()
+    };
+    let found = match instance.request_adapter(&request(false)).await {
+        Err(_) if options.allow_fallback_adapter => instance.request_adapter(&request(true)).await,
+        found => found,
+    };
+    found.map_err(|error| Error::not_found("expected a WebGPU, Vulkan or Metal adapter, found none").because(error))
+}
+
+/// WebGPU's guaranteed limits, with what large models need raised to what the adapter offers.
+fn limits(offered: &wgpu::Limits) -> wgpu::Limits {
+    wgpu::Limits {
+        max_storage_buffer_binding_size: offered.max_storage_buffer_binding_size,
+        max_buffer_size: offered.max_buffer_size,
+        max_storage_buffers_per_shader_stage: offered.max_storage_buffers_per_shader_stage.min(MOST_STORAGE_BUFFERS),
+        ..wgpu::Limits::defaults().or_worse_values_from(offered)
+    }
+}
+
+fn watch(device: &wgpu::Device, fault: &Fault, lost: &Fault) {
+    let note = |fault: &Fault, kind: ErrorKind, message: String| {
+        let mut fault = fault.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        fault.get_or_insert((kind, message));
+    };
+    let uncaptured = Arc::clone(fault);
+    device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+        let kind = match &error {
+            wgpu::Error::OutOfMemory { .. } => ErrorKind::OutOfMemory,
+            _ => ErrorKind::Internal,
+        };
+        note(&uncaptured, kind, error.to_string());
+    }));
+    let lost = Arc::clone(lost);
+    device.set_device_lost_callback(move |reason, message| {
+        note(&lost, ErrorKind::DeviceLost, format!("the GPU device was lost ({reason:?}): {message}"));
+    });
+}
+
+fn layout_entry(number: u32, binding: Binding) -> wgpu::BindGroupLayoutEntry {
+    let ty = match binding.access {
+        Access::Uniform => wgpu::BufferBindingType::Uniform,
+        Access::Read => wgpu::BufferBindingType::Storage { read_only: true },
+        Access::Write => wgpu::BufferBindingType::Storage { read_only: false },
+    };
+    wgpu::BindGroupLayoutEntry {
+        binding: number,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+        count: None,
+    }
+}

@@ -1,0 +1,24 @@
+//! The GPU backend on wgpu: Vulkan and Metal natively, WebGPU in browsers. Runs the launches that operations
+//! describe; knows no operation, no layout and no architecture by name.
+
+mod check;
+mod device;
+mod model;
+mod program;
+mod sample;
+mod state;
+mod weights;
+
+#[cfg(test)]
+mod tests;
+
+use super::{BoxFuture, Executable, LoadRequest, OpenOptions};
+use crate::error::Result;
+
+/// Opens the GPU and prepares for a model. Fails with the reason when there is no GPU that may be used.
+pub fn open(options: OpenOptions, request: LoadRequest) -> BoxFuture<'static, Result<Box<dyn Executable>>> {
+    Box::pin(async move {
+        let gpu = device::Gpu::open(options).await?;
+        Ok(Box::new(model::Model::new(gpu, request)?) as Box<dyn Executable>)
+    })
+}

@@ -1,0 +1,256 @@
+//! A loaded model on the GPU: weights, caches, programs for a few sizes of step, sampling.
+
+use super::device::Gpu;
+use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, Shared};
+use super::sample;
+use super::state::State;
+use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, LoadRequest, MemoryUse, SelfTest};
+use crate::error::{Context, Error, Result};
+use crate::graph::{Dims, Graph};
+use crate::plan::Plan;
+use crate::quant::BlockFormat;
+use std::sync::Arc;
+
+/// Sizes of steps for which programs are made; a step uses the smallest that has room.
+const BUCKETS: [usize; 4] = [1, 16, 64, MOST_TOKENS];
+/// Bytes of the logits of one pass of `score`.
+const SCORE_BYTES: usize = 64 << 20;
+
+/// What there is once the weights are complete.
+struct Ready {
+    pool: Pool,
+    programs: Vec<Program>,
+    greedy: Program,
+    drawn: Program,
+    kernels: Vec<String>,
+    self_test: Vec<SelfTest>,
+}
+
+/// A program that keeps the logits of every token, with buffers of its own.
+struct Scorer {
+    pool: Pool,
+    program: Program,
+}
+
+pub struct Model {
+    gpu: Gpu,
+    graph: Arc<Graph>,
+    shared: Shared,
+    vocabulary: usize,
+    ready: Option<Ready>,
+    scorer: Option<Scorer>,
+}
+
+impl Model {
+    /// Makes the buffers; the weights follow.
+    pub fn new(mut gpu: Gpu, request: LoadRequest) -> Result<Self> {
+        let shared = Shared::new(&mut gpu, &request)?;
+        let graph = request.graph;
+        let vocabulary = match graph.outputs.first() {
+            Some(logits) => graph.fact(*logits).width().unwrap_or(0),
+            None => return Err(Error::internal("the graph has no output")),
+        };
+        Ok(Self { gpu, graph, shared, vocabulary, ready: None, scorer: None })
+    }
+
+    fn draft(&self, tokens: usize, rows: usize) -> Result<Draft> {
+        let plan = Plan::new(&self.graph, Dims { tokens, rows })?;
+        Draft::new(&self.graph, plan, &self.shared, &self.gpu)
+    }
+
+    async fn prepare(&mut self) -> Result<()> {
+        let capacity = self.shared.capacity.max(1);
+        let drafts = BUCKETS.iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
+        let drafts = drafts.map(|tokens| self.draft(*tokens, 1)).collect::<Result<Vec<_>>>()?;
+        let greedy = sample::greedy(self.vocabulary, &self.gpu.caps)?;
+        let drawn = sample::drawn(self.vocabulary, &self.gpu.caps)?;
+        let pool = Pool::new(&mut self.gpu, &drafts, &[&greedy, &drawn])?;
+        let gpu = &mut self.gpu;
+        let programs = drafts.iter().map(|draft| Program::new(gpu, &self.graph, draft, &self.shared, &pool));
+        let programs = programs.collect::<Result<Vec<_>>>()?;
+        let greedy = Program::over_outputs(gpu, &greedy, &self.shared, &pool)?;
+        let drawn = Program::over_outputs(gpu, &drawn, &self.shared, &pool)?;
+        let mut kernels: Vec<String> = Vec::new();
+        for name in drafts.iter().flat_map(Draft::kernels) {
+            if !kernels.contains(&name) {
+                kernels.push(name);
+            }
+        }
+        // One round trip, so that what a browser reports late is known now.
+        let encoder = gpu.encoder();
+        gpu.submit_and_read(encoder, &self.shared.state, 1).await?;
+        self.ready = Some(Ready { pool, programs, greedy, drawn, kernels, self_test: Vec::new() });
+        Ok(())
+    }
+
+    fn check_range(&self, position: usize, tokens: usize) -> Result<()> {
+        let end = position.checked_add(tokens);
+        if tokens == 0 || end.is_none_or(|end| end > self.shared.capacity) {
+            return Err(Error::context_overflow(format!(
+                "expected 1 to {} tokens, found {tokens} at position {position}",
+                self.shared.capacity
+            )));
+        }
+        Ok(())
+    }
+
+    fn write_step(&mut self, tokens: &[u32], position: usize) {
+        self.gpu.write(&self.shared.tokens, 0, tokens);
+        self.gpu.write(&self.shared.state, 0, State::forward(position, tokens.len()).words());
+    }
+
+    fn run_forward(&mut self, tokens: &[u32], position: usize) -> Result<()> {
+        self.check_range(position, tokens.len())?;
+        self.write_step(tokens, position);
+        let ready = self.ready.as_ref().ok_or_else(not_ready)?;
+        let program = ready.programs.iter().find(|program| program.tokens >= tokens.len());
+        let program = program.ok_or_else(|| {
+            Error::internal(format!("expected at most {} tokens, found {}", self.max_tokens(), tokens.len()))
+        })?;
+        let mut encoder = self.gpu.encoder();
+        program.record(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
+        self.gpu.submit(encoder)
+    }
+
+    async fn run_decode(&mut self, position: usize, steps: usize, mut sampling: DeviceSampling) -> Result<Vec<u32>> {
+        self.check_range(position, steps)?;
+        let mut tokens = Vec::with_capacity(steps);
+        while tokens.len() < steps {
+            let count = (steps - tokens.len()).min(STEPS);
+            let state = State::decode(position + tokens.len(), sampling);
+            self.gpu.write(&self.shared.state, 0, state.words());
+            let ready = self.ready.as_ref().ok_or_else(not_ready)?;
+            let sampler = if sampling.temperature <= 0.0 || sampling.top_k == 1 { &ready.greedy } else { &ready.drawn };
+            let step = ready.programs.first().ok_or_else(not_ready)?;
+            let mut encoder = self.gpu.encoder();
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            for _ in 0..count {
+                sampler.record(&mut pass);
+                step.record(&mut pass);
+            }
+            drop(pass);
+            tokens.extend(self.gpu.submit_and_read(encoder, &self.shared.drawn, count).await?);
+            sampling.counter = sampling.counter.wrapping_add(count as u32);
+        }
+        Ok(tokens)
+    }
+
+    async fn read_logits(&mut self) -> Result<Vec<f32>> {
+        let ready = self.ready.as_ref().ok_or_else(not_ready)?;
+        let logits = ready.pool.outputs.first().ok_or_else(not_ready)?.clone();
+        let encoder = self.gpu.encoder();
+        let words = self.gpu.submit_and_read(encoder, &logits, self.vocabulary).await?;
+        Ok(words.into_iter().map(f32::from_bits).collect())
+    }
+
+    async fn run_score(&mut self, tokens: &[u32], position: usize) -> Result<Vec<f32>> {
+        self.check_range(position, tokens.len())?;
+        if self.scorer.is_none() {
+            let fits = SCORE_BYTES.min(usize::try_from(self.gpu.buffer_bytes).unwrap_or(SCORE_BYTES));
+            let rows = (fits / (self.vocabulary * 4).max(1)).clamp(1, MOST_TOKENS);
+            let draft = self.draft(rows, rows)?;
+            let pool = Pool::new(&mut self.gpu, std::slice::from_ref(&draft), &[])?;
+            let program = Program::new(&mut self.gpu, &self.graph, &draft, &self.shared, &pool)?;
+            self.scorer = Some(Scorer { pool, program });
+        }
+        let mut scores = Vec::with_capacity(tokens.len() * self.vocabulary);
+        let mut done = 0;
+        while let Some(chunk) = tokens.get(done..).filter(|rest| !rest.is_empty()) {
+            let scorer = self.scorer.as_ref().ok_or_else(not_ready)?;
+            let chunk = &chunk[..chunk.len().min(scorer.program.tokens)];
+            let logits = scorer.pool.outputs.first().ok_or_else(not_ready)?.clone();
+            self.gpu.write(&self.shared.tokens, 0, chunk);
+            self.gpu.write(&self.shared.state, 0, State::forward(position + done, chunk.len()).words());
+            let mut encoder = self.gpu.encoder();
+            scorer.program.record(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
+            let words = self.gpu.submit_and_read(encoder, &logits, chunk.len() * self.vocabulary).await?;
+            scores.extend(words.into_iter().map(f32::from_bits));
+            done += chunk.len();
+        }
+        Ok(scores)
+    }
+}
+
+fn not_ready() -> Error {
+    Error::internal("the model is used before its weights are complete")
+}
+
+impl Executable for Model {
+    fn write_weight(
+        &mut self,
+        weight: usize,
+        first_row: usize,
+        format: &'static BlockFormat,
+        bytes: &[u8],
+    ) -> Result<()> {
+        let spec = self.graph.weights.get(weight).ok_or_else(|| Error::internal("there is no such weight"))?;
+        let row_bytes = spec.columns / format.block_len.max(1) * format.block_bytes;
+        let rows = bytes.len() / row_bytes.max(1);
+        if !first_row.is_multiple_of(4) || first_row + rows > spec.rows {
+            return Err(Error::internal("a weight's parts must start at multiples of 4 rows, within it")
+                .at(spec.name.clone()));
+        }
+        let weights = &self.shared.weights;
+        weights
+            .write(&mut self.gpu, (weight, first_row), (rows, spec.columns), (format, bytes))
+            .at(|| spec.name.clone())?;
+        self.gpu.check()
+    }
+
+    fn finish(&mut self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.prepare())
+    }
+
+    fn max_tokens(&self) -> usize {
+        let ready = self.ready.as_ref();
+        ready.and_then(|ready| ready.programs.iter().map(|program| program.tokens).max()).unwrap_or(1)
+    }
+
+    fn forward(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<()>> {
+        let result = self.run_forward(tokens, position);
+        Box::pin(async move { result })
+    }
+
+    fn logits(&mut self) -> BoxFuture<'_, Result<Vec<f32>>> {
+        Box::pin(self.read_logits())
+    }
+
+    fn score(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<Vec<f32>>> {
+        let tokens = tokens.to_vec();
+        Box::pin(async move { self.run_score(&tokens, position).await })
+    }
+
+    fn samples(&self) -> bool {
+        true
+    }
+
+    fn decode(&mut self, position: usize, steps: usize, sampling: DeviceSampling) -> BoxFuture<'_, Result<Vec<u32>>> {
+        Box::pin(self.run_decode(position, steps, sampling))
+    }
+
+    fn memory(&self) -> MemoryUse {
+        let weights_bytes = self.shared.weights.bytes;
+        MemoryUse {
+            weights_bytes,
+            kv_bytes: self.shared.kv_bytes,
+            scratch_bytes: self.gpu.bytes - weights_bytes - self.shared.kv_bytes,
+            gpu_bytes: self.gpu.bytes,
+        }
+    }
+
+    fn report(&self) -> BackendReport {
+        let mut report = BackendReport { device: self.gpu.name.clone(), ..BackendReport::default() };
+        if let Some(ready) = &self.ready {
+            report.variants = ready.kernels.iter().map(|kernel| variant(kernel)).collect();
+            report.self_test.clone_from(&ready.self_test);
+            report.dispatches_per_token = ready.programs.first().map_or(0, Program::len) + ready.greedy.len();
+        }
+        report
+    }
+}
+
+/// A kernel's name as (kernel, variant).
+fn variant(kernel: &str) -> (String, String) {
+    let (file, variant) = kernel.split_once(' ').unwrap_or((kernel, ""));
+    (file.to_owned(), variant.to_owned())
+}

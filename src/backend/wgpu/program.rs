@@ -1,0 +1,318 @@
+//! A plan on the device: every dispatch with its pipeline and bind group, made once and replayed.
+
+use super::device::{Gpu, Pipeline};
+use super::state::State;
+use super::weights::{Placement, Weights};
+use crate::backend::{KvType, LoadRequest};
+use crate::error::{Context, Error, Result};
+use crate::graph::Graph;
+use crate::plan::{Loc, Plan};
+use crate::shader::{Access, Launch, LaunchCx, Operand, Resource};
+use crate::tensor::Data;
+
+/// The most tokens of a program.
+pub const MOST_TOKENS: usize = 256;
+/// Tokens drawn in one submit at most.
+pub const STEPS: usize = 32;
+
+/// The buffers that every program of a model shares.
+pub struct Shared {
+    pub weights: Weights,
+    /// `Graph::constants` on the device.
+    pub constants: Vec<wgpu::Buffer>,
+    /// Keys and values of each cache.
+    pub caches: Vec<[wgpu::Buffer; 2]>,
+    pub state: wgpu::Buffer,
+    pub tokens: wgpu::Buffer,
+    pub drawn: wgpu::Buffer,
+    /// Tokens that the caches hold.
+    pub capacity: usize,
+    pub kv_f16: bool,
+    /// Bytes of the caches.
+    pub kv_bytes: u64,
+}
+
+impl Shared {
+    /// Makes the buffers of weights, constants and caches, zeroed but for the constants.
+    pub fn new(gpu: &mut Gpu, request: &LoadRequest) -> Result<Self> {
+        let graph = &request.graph;
+        let weights = Weights::new(gpu, Placement::new(graph, &request.layouts, gpu.buffer_bytes)?)?;
+        let none = wgpu::BufferUsages::empty();
+        let mut constants = Vec::new();
+        for tensor in &graph.constants {
+            let words: &[u32] = match tensor.data() {
+                Data::F32(values) => bytemuck::cast_slice(values),
+                Data::U32(values) => values,
+            };
+            let buffer = gpu.buffer("constant", words.len() as u64 * 4, none)?;
+            gpu.write(&buffer, 0, words);
+            constants.push(buffer);
+        }
+        let kv_f16 = request.kv_type == KvType::F16;
+        let before = gpu.bytes;
+        let mut caches = Vec::new();
+        for spec in &graph.caches {
+            let bytes = (spec.n_kv_heads * request.capacity * spec.head_dim) as u64 * if kv_f16 { 2 } else { 4 };
+            caches.push([gpu.buffer("keys", bytes, none)?, gpu.buffer("values", bytes, none)?]);
+        }
+        let kv_bytes = gpu.bytes - before;
+        Ok(Self {
+            weights,
+            constants,
+            caches,
+            state: gpu.buffer("state", size_of::<State>() as u64, wgpu::BufferUsages::UNIFORM)?,
+            tokens: gpu.buffer("tokens", MOST_TOKENS as u64 * 4, none)?,
+            drawn: gpu.buffer("drawn", STEPS as u64 * 4, none)?,
+            capacity: request.capacity,
+            kv_f16,
+            kv_bytes,
+        })
+    }
+}
+
+/// Activations and scratches: programs that use one pool do not run at the same time.
+#[derive(Default)]
+pub struct Pool {
+    slots: Vec<wgpu::Buffer>,
+    /// The graph's outputs: apart from the slots, so that they stay when another program runs.
+    pub outputs: Vec<wgpu::Buffer>,
+    scratches: Vec<wgpu::Buffer>,
+}
+
+/// A plan with its launches, before there are buffers.
+pub struct Draft {
+    pub plan: Plan,
+    /// The launches of each step.
+    launches: Vec<Vec<Launch>>,
+}
+
+/// One dispatch.
+struct Command {
+    pipeline: Pipeline,
+    group: wgpu::BindGroup,
+    workgroups: [u32; 3],
+    /// Bytes of weights and caches that it may read.
+    bytes: u64,
+}
+
+/// A plan ready to run.
+pub struct Program {
+    /// Tokens it has room for.
+    pub tokens: usize,
+    commands: Vec<Command>,
+}
+
+impl Draft {
+    /// Asks every operation for its launches.
+    pub fn new(graph: &Graph, plan: Plan, shared: &Shared, gpu: &Gpu) -> Result<Self> {
+        let mut launches = Vec::with_capacity(plan.steps.len());
+        for step in &plan.steps {
+            let node = &graph.nodes[step.node];
+            let operand = |loc: Option<&Loc>, shape: &Vec<usize>| -> Result<Operand> {
+                let weight = match loc {
+                    Some(Loc::Weight(weight)) => Some(shared.weights.operand(*weight)?.clone()),
+                    _ => None,
+                };
+                Ok(Operand { shape: shape.clone(), weight })
+            };
+            let inputs = step.inputs.iter().zip(&step.input_shapes).map(|(loc, shape)| operand(Some(loc), shape));
+            let outputs = step.output_shapes.iter().map(|shape| operand(None, shape));
+            let cx = LaunchCx {
+                tokens: plan.dims.tokens,
+                rows: plan.dims.rows,
+                capacity: shared.capacity,
+                kv_f16: shared.kv_f16,
+                caps: gpu.caps,
+                inputs: &inputs.collect::<Result<Vec<_>>>()?,
+                outputs: &outputs.collect::<Result<Vec<_>>>()?,
+            };
+            launches.push(node.op.gpu(&cx).at(|| node.name.clone())?);
+        }
+        Ok(Self { plan, launches })
+    }
+
+    /// Names of the kernels, each once, in order of their first use.
+    pub fn kernels(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for launch in self.launches.iter().flatten() {
+            if !names.contains(&launch.kernel.name) {
+                names.push(launch.kernel.name.clone());
+            }
+        }
+        names
+    }
+}
+
+impl Pool {
+    /// Buffers for all of these drafts and for `extra` launches that use their outputs.
+    pub fn new(gpu: &mut Gpu, drafts: &[Draft], extra: &[&[Launch]]) -> Result<Self> {
+        let mut slots: Vec<usize> = Vec::new();
+        let mut outputs: Vec<usize> = Vec::new();
+        let mut scratches: Vec<usize> = Vec::new();
+        let grow = |sizes: &mut Vec<usize>, index: usize, len: usize| {
+            sizes.resize(sizes.len().max(index + 1), 0);
+            sizes[index] = sizes[index].max(len);
+        };
+        for draft in drafts {
+            for (slot, len) in draft.plan.slots.iter().enumerate() {
+                match output_of(&draft.plan, slot) {
+                    Some(output) => grow(&mut outputs, output, *len),
+                    None => grow(&mut slots, slot, *len),
+                }
+            }
+        }
+        let launches = drafts.iter().flat_map(|draft| &draft.launches).flatten();
+        for launch in launches.chain(extra.iter().copied().flatten()) {
+            for binding in &launch.bindings {
+                if let Resource::Scratch { index, len } = binding.resource {
+                    grow(&mut scratches, index, len);
+                }
+            }
+        }
+        let mut make = |label: &str, sizes: Vec<usize>| -> Result<Vec<wgpu::Buffer>> {
+            sizes.into_iter().map(|len| gpu.buffer(label, len as u64 * 4, wgpu::BufferUsages::empty())).collect()
+        };
+        Ok(Self {
+            slots: make("activations", slots)?,
+            outputs: make("outputs", outputs)?,
+            scratches: make("scratch", scratches)?,
+        })
+    }
+}
+
+/// Which of the plan's outputs a slot holds at the end.
+fn output_of(plan: &Plan, slot: usize) -> Option<usize> {
+    plan.outputs.iter().position(|output| *output == Loc::Slot(slot))
+}
+
+/// Resolves what the launches of one step bind.
+struct Binder<'a> {
+    shared: &'a Shared,
+    pool: &'a Pool,
+    plan: Option<&'a Plan>,
+    inputs: &'a [Loc],
+    outputs: &'a [usize],
+    cache: Option<usize>,
+}
+
+impl<'a> Binder<'a> {
+    fn buffer(&self, resource: Resource) -> Result<&'a wgpu::Buffer> {
+        let cache = || {
+            let cache = self.cache.and_then(|cache| self.shared.caches.get(cache));
+            cache.ok_or_else(|| Error::internal("the operation has no cache"))
+        };
+        match resource {
+            Resource::Input(index) => match self.inputs.get(index) {
+                Some(loc) => self.loc(*loc, 0),
+                None => Err(Error::internal(format!("there is no input {index}"))),
+            },
+            Resource::Weight { input, part } => match self.inputs.get(input) {
+                Some(loc) => self.loc(*loc, part),
+                None => Err(Error::internal(format!("there is no input {input}"))),
+            },
+            Resource::Output(index) => match self.outputs.get(index) {
+                Some(slot) => self.slot(*slot),
+                None => Err(Error::internal(format!("there is no output {index}"))),
+            },
+            Resource::Scratch { index, .. } => found(&self.pool.scratches, index),
+            Resource::Keys => Ok(&cache()?[0]),
+            Resource::Values => Ok(&cache()?[1]),
+            Resource::State => Ok(&self.shared.state),
+            Resource::Tokens => Ok(&self.shared.tokens),
+            Resource::Drawn => Ok(&self.shared.drawn),
+        }
+    }
+
+    fn loc(&self, loc: Loc, part: usize) -> Result<&'a wgpu::Buffer> {
+        match loc {
+            Loc::Tokens => Ok(&self.shared.tokens),
+            Loc::Weight(weight) => self.shared.weights.buffer(weight, part),
+            Loc::Constant(index) => found(&self.shared.constants, index),
+            Loc::Slot(slot) => self.slot(slot),
+        }
+    }
+
+    fn slot(&self, slot: usize) -> Result<&'a wgpu::Buffer> {
+        match self.plan.map(|plan| output_of(plan, slot)) {
+            Some(None) => found(&self.pool.slots, slot),
+            Some(Some(output)) => found(&self.pool.outputs, output),
+            // Without a plan, slots are the outputs themselves.
+            None => found(&self.pool.outputs, slot),
+        }
+    }
+
+    fn command(&self, gpu: &mut Gpu, launch: &Launch) -> Result<Command> {
+        let pipeline = gpu.pipeline(&launch.kernel, &launch.bindings)?;
+        let buffers =
+            launch.bindings.iter().map(|binding| self.buffer(binding.resource)).collect::<Result<Vec<_>>>()?;
+        let bytes = launch.bindings.iter().zip(&buffers).map(|(binding, buffer)| match binding.resource {
+            Resource::Weight { .. } | Resource::Keys | Resource::Values => buffer.size(),
+            _ => 0,
+        });
+        let bytes = bytes.sum();
+        debug_assert!(unaliased(launch, &buffers), "{} writes a buffer that it binds twice", launch.kernel.name);
+        let group = gpu.bind(&pipeline, &buffers);
+        Ok(Command { pipeline, group, workgroups: launch.workgroups, bytes })
+    }
+}
+
+fn found(buffers: &[wgpu::Buffer], index: usize) -> Result<&wgpu::Buffer> {
+    buffers.get(index).ok_or_else(|| Error::internal(format!("there is no buffer {index}")))
+}
+
+/// Whether no buffer that is written is bound a second time.
+fn unaliased(launch: &Launch, buffers: &[&wgpu::Buffer]) -> bool {
+    let written = launch.bindings.iter().zip(buffers).enumerate().filter(|(_, (b, _))| b.access == Access::Write);
+    written.into_iter().all(|(i, (_, a))| buffers.iter().enumerate().all(|(j, b)| i == j || a != b))
+}
+
+impl Program {
+    /// Makes pipelines and bind groups of a draft.
+    pub fn new(gpu: &mut Gpu, graph: &Graph, draft: &Draft, shared: &Shared, pool: &Pool) -> Result<Self> {
+        let mut commands = Vec::new();
+        for (step, launches) in draft.plan.steps.iter().zip(&draft.launches) {
+            let node = &graph.nodes[step.node];
+            let binder = Binder {
+                shared,
+                pool,
+                plan: Some(&draft.plan),
+                inputs: &step.inputs,
+                outputs: &step.outputs,
+                cache: node.op.cache(),
+            };
+            for launch in launches {
+                commands.push(binder.command(gpu, launch).at(|| node.name.clone())?);
+            }
+        }
+        Ok(Self { tokens: draft.plan.dims.tokens, commands })
+    }
+
+    /// Makes launches that read the pool's outputs (as inputs of the same number) ready to run.
+    pub fn over_outputs(gpu: &mut Gpu, launches: &[Launch], shared: &Shared, pool: &Pool) -> Result<Self> {
+        let inputs: Vec<Loc> = (0..pool.outputs.len()).map(Loc::Slot).collect();
+        let binder = Binder { shared, pool, plan: None, inputs: &inputs, outputs: &[], cache: None };
+        let commands = launches.iter().map(|launch| binder.command(gpu, launch)).collect::<Result<_>>()?;
+        Ok(Self { tokens: 0, commands })
+    }
+
+    /// Records every dispatch.
+    pub fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
+        for command in &self.commands {
+            command.record(pass);
+        }
+    }
+
+    /// Dispatches of one run.
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+}
+
+impl Command {
+    fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
+        pass.set_pipeline(&self.pipeline.compute);
+        pass.set_bind_group(0, &self.group, &[]);
+        let [x, y, z] = self.workgroups;
+        pass.dispatch_workgroups(x, y, z);
+    }
+}

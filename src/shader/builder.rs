@@ -1,0 +1,193 @@
+//! Puts a kernel together: a generated header of constants and bindings, the kernel's file, and the parts it asks for.
+//! WGSL has no preprocessor; a variant is a choice of constants and parts, never of conditional text.
+
+use super::launch::{Access, Binding, Caps, Kernel, Launch, Resource};
+use crate::error::{Error, Result};
+use std::fmt::Write as _;
+
+/// Every shader text by its name: a kernel, or a part (`lib/…`, `quant/…`) that kernels are put together from.
+pub static SHADERS: &[(&str, &str)] = &[
+    ("attention", include_str!("../../shaders/attention.wgsl")),
+    ("attention_merge", include_str!("../../shaders/attention_merge.wgsl")),
+    ("elementwise", include_str!("../../shaders/elementwise.wgsl")),
+    ("embed", include_str!("../../shaders/embed.wgsl")),
+    ("kv_write", include_str!("../../shaders/kv_write.wgsl")),
+    ("matmul", include_str!("../../shaders/matmul.wgsl")),
+    ("matmul_gated", include_str!("../../shaders/matmul_gated.wgsl")),
+    ("matvec", include_str!("../../shaders/matvec.wgsl")),
+    ("matvec_gated", include_str!("../../shaders/matvec_gated.wgsl")),
+    ("rms_norm", include_str!("../../shaders/rms_norm.wgsl")),
+    ("rope", include_str!("../../shaders/rope.wgsl")),
+    ("sample", include_str!("../../shaders/sample.wgsl")),
+    ("sample_greedy", include_str!("../../shaders/sample_greedy.wgsl")),
+    ("take_rows", include_str!("../../shaders/take_rows.wgsl")),
+    ("top_k", include_str!("../../shaders/top_k.wgsl")),
+    ("top_one", include_str!("../../shaders/top_one.wgsl")),
+    ("lib/add", include_str!("../../shaders/lib/add.wgsl")),
+    ("lib/better", include_str!("../../shaders/lib/better.wgsl")),
+    ("lib/bias", include_str!("../../shaders/lib/bias.wgsl")),
+    ("lib/bias_absent", include_str!("../../shaders/lib/bias_absent.wgsl")),
+    ("lib/candidates_logits", include_str!("../../shaders/lib/candidates_logits.wgsl")),
+    ("lib/candidates_pairs", include_str!("../../shaders/lib/candidates_pairs.wgsl")),
+    ("lib/coded", include_str!("../../shaders/lib/coded.wgsl")),
+    ("lib/dense", include_str!("../../shaders/lib/dense.wgsl")),
+    ("lib/draw", include_str!("../../shaders/lib/draw.wgsl")),
+    ("lib/head_norm", include_str!("../../shaders/lib/head_norm.wgsl")),
+    ("lib/head_norm_absent", include_str!("../../shaders/lib/head_norm_absent.wgsl")),
+    ("lib/kv_f16", include_str!("../../shaders/lib/kv_f16.wgsl")),
+    ("lib/kv_f32", include_str!("../../shaders/lib/kv_f32.wgsl")),
+    ("lib/kv_store", include_str!("../../shaders/lib/kv_store.wgsl")),
+    ("lib/kv_stored", include_str!("../../shaders/lib/kv_stored.wgsl")),
+    ("lib/mul", include_str!("../../shaders/lib/mul.wgsl")),
+    ("lib/norm", include_str!("../../shaders/lib/norm.wgsl")),
+    ("lib/norm_absent", include_str!("../../shaders/lib/norm_absent.wgsl")),
+    ("lib/reduce", include_str!("../../shaders/lib/reduce.wgsl")),
+    ("lib/residual", include_str!("../../shaders/lib/residual.wgsl")),
+    ("lib/residual_absent", include_str!("../../shaders/lib/residual_absent.wgsl")),
+    ("lib/rope_absent", include_str!("../../shaders/lib/rope_absent.wgsl")),
+    ("lib/rope_table", include_str!("../../shaders/lib/rope_table.wgsl")),
+    ("lib/scales_affine", include_str!("../../shaders/lib/scales_affine.wgsl")),
+    ("lib/scales_plain", include_str!("../../shaders/lib/scales_plain.wgsl")),
+    ("lib/silu", include_str!("../../shaders/lib/silu.wgsl")),
+    ("lib/silu_mul", include_str!("../../shaders/lib/silu_mul.wgsl")),
+    ("lib/silu_value", include_str!("../../shaders/lib/silu_value.wgsl")),
+    ("lib/splits", include_str!("../../shaders/lib/splits.wgsl")),
+    ("lib/stage", include_str!("../../shaders/lib/stage.wgsl")),
+    ("lib/state", include_str!("../../shaders/lib/state.wgsl")),
+    ("lib/store_1", include_str!("../../shaders/lib/store_1.wgsl")),
+    ("lib/store_2", include_str!("../../shaders/lib/store_2.wgsl")),
+    ("lib/store_3", include_str!("../../shaders/lib/store_3.wgsl")),
+    ("lib/take", include_str!("../../shaders/lib/take.wgsl")),
+    ("lib/turn", include_str!("../../shaders/lib/turn.wgsl")),
+    ("lib/x_exact", include_str!("../../shaders/lib/x_exact.wgsl")),
+    ("lib/x_padded", include_str!("../../shaders/lib/x_padded.wgsl")),
+    ("quant/b2", include_str!("../../shaders/quant/b2.wgsl")),
+    ("quant/b3", include_str!("../../shaders/quant/b3.wgsl")),
+    ("quant/b4", include_str!("../../shaders/quant/b4.wgsl")),
+    ("quant/b5", include_str!("../../shaders/quant/b5.wgsl")),
+    ("quant/b6", include_str!("../../shaders/quant/b6.wgsl")),
+    ("quant/b8", include_str!("../../shaders/quant/b8.wgsl")),
+    ("quant/f16", include_str!("../../shaders/quant/f16.wgsl")),
+    ("quant/f32", include_str!("../../shaders/quant/f32.wgsl")),
+];
+
+/// Collects constants, bindings and parts of one kernel; [`KernelBuilder::launch`] makes the launch.
+#[derive(Debug)]
+pub struct KernelBuilder {
+    name: String,
+    header: String,
+    parts: Vec<&'static str>,
+    bindings: Vec<Binding>,
+}
+
+impl KernelBuilder {
+    /// A kernel whose entry point is in `shaders/<file>.wgsl`; `variant` tells its builds apart in reports.
+    #[must_use]
+    pub fn new(file: &'static str, variant: &str) -> Self {
+        let name = if variant.is_empty() { file.to_owned() } else { format!("{file} {variant}") };
+        Self { name, header: String::new(), parts: vec![file], bindings: Vec::new() }
+    }
+
+    /// `const <name>: u32 = <value>;`
+    pub fn u32(&mut self, name: &str, value: usize) -> &mut Self {
+        let _ = writeln!(self.header, "const {name}: u32 = {value}u;");
+        self
+    }
+
+    /// `const <name>: f32 = <value>;`
+    pub fn f32(&mut self, name: &str, value: f32) -> &mut Self {
+        let _ = writeln!(self.header, "const {name}: f32 = {value:e}f;");
+        self
+    }
+
+    /// `const <name>: bool = <value>;`
+    pub fn bool(&mut self, name: &str, value: bool) -> &mut Self {
+        let _ = writeln!(self.header, "const {name}: bool = {value};");
+        self
+    }
+
+    /// `alias <name> = <ty>;`
+    pub fn alias(&mut self, name: &str, ty: &str) -> &mut Self {
+        let _ = writeln!(self.header, "alias {name} = {ty};");
+        self
+    }
+
+    /// Adds the part `name` of [`SHADERS`], once.
+    pub fn part(&mut self, name: &'static str) -> &mut Self {
+        if !self.parts.contains(&name) {
+            self.parts.push(name);
+        }
+        self
+    }
+
+    /// Binds storage that is only read, as `array<element>`.
+    pub fn read(&mut self, name: &str, element: &str, resource: Resource) -> &mut Self {
+        self.declare(Binding { resource, access: Access::Read }, &format!("<storage, read> {name}: array<{element}>"))
+    }
+
+    /// Binds storage that is written, as `array<element>`.
+    pub fn write(&mut self, name: &str, element: &str, resource: Resource) -> &mut Self {
+        let declaration = format!("<storage, read_write> {name}: array<{element}>");
+        self.declare(Binding { resource, access: Access::Write }, &declaration)
+    }
+
+    /// Binds the state for reading.
+    pub fn state(&mut self) -> &mut Self {
+        self.part("lib/state");
+        self.declare(Binding { resource: Resource::State, access: Access::Uniform }, "<uniform> state: State")
+    }
+
+    /// Binds the state for writing.
+    pub fn state_mut(&mut self) -> &mut Self {
+        self.part("lib/state");
+        let binding = Binding { resource: Resource::State, access: Access::Write };
+        self.declare(binding, "<storage, read_write> state: State")
+    }
+
+    fn declare(&mut self, binding: Binding, declaration: &str) -> &mut Self {
+        let _ = writeln!(self.header, "@group(0) @binding({}) var{declaration};", self.bindings.len());
+        self.bindings.push(binding);
+        self
+    }
+
+    /// A launch of `groups` workgroups numbered in one row: `wg.x + wg.y * GRID_X`.
+    /// Fails when the kernel binds more storage buffers than the device allows, or the grid is too large for it.
+    pub fn launch_flat(&mut self, groups: usize, caps: &Caps) -> Result<Launch> {
+        let limit = caps.workgroups as usize;
+        let x = groups.clamp(1, limit);
+        self.u32("GRID_X", x);
+        self.launch([x, groups.div_ceil(x).max(1), 1], caps)
+    }
+
+    /// A launch of this grid. Fails as [`KernelBuilder::launch_flat`] does.
+    pub fn launch(&mut self, grid: [usize; 3], caps: &Caps) -> Result<Launch> {
+        let mut workgroups = [1; 3];
+        for (size, axis) in workgroups.iter_mut().zip(grid) {
+            *size = u32::try_from(axis).ok().filter(|axis| *axis <= caps.workgroups).ok_or_else(|| {
+                Error::limits(format!("expected at most {} workgroups an axis, found {axis}", caps.workgroups))
+                    .at(self.name.clone())
+            })?;
+        }
+        let storage = self.bindings.iter().filter(|binding| binding.access != Access::Uniform).count();
+        if storage > caps.storage_buffers {
+            return Err(Error::limits(format!(
+                "expected at most {} storage buffers a kernel, found {storage}",
+                caps.storage_buffers
+            ))
+            .at(self.name.clone()));
+        }
+        let mut source = self.header.clone();
+        for part in &self.parts {
+            let text = SHADERS.iter().find(|(name, _)| name == part).map(|(_, text)| *text);
+            source.push_str(text.ok_or_else(|| Error::internal(format!("there is no shader {part}")))?);
+        }
+        let kernel = Kernel { name: self.name.clone(), source };
+        Ok(Launch { kernel, bindings: self.bindings.clone(), workgroups })
+    }
+}
+
+/// The largest power of two that is at most `x` (1 for 0).
+#[must_use]
+pub fn floor_power_of_two(x: usize) -> usize {
+    1 << x.max(1).ilog2()
+}
