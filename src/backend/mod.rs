@@ -192,6 +192,8 @@ pub struct BackendRow {
     pub name: &'static str,
     /// What it is, for diagnostics and help.
     pub summary: &'static str,
+    /// Whether it is chosen where the user names none.
+    pub automatic: bool,
     /// Opens the device and prepares for the model; fails with the reason why it cannot be used.
     pub open: fn(options: OpenOptions, request: LoadRequest) -> BoxFuture<'static, Result<Box<dyn Executable>>>,
 }
@@ -211,5 +213,6 @@ pub struct OpenOptions {
 pub static BACKENDS: &[BackendRow] = &[BackendRow {
     name: "reference",
     summary: "plain loops with f64 sums: the oracle of the tests, slow by design",
+    automatic: false,
     open: reference::open,
 }];

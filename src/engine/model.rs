@@ -1,0 +1,284 @@
+//! A loaded model: prompts, generations, scores. Knows no files and no platform.
+
+use super::text::Text;
+use crate::backend::{BackendReport, Executable, KernelTime, MemoryUse};
+use crate::error::{Error, Result};
+use crate::format::ModelFile;
+use crate::generate::{
+    Event, GenerateOptions, Generation, GenerationContext, NoText, Pieces, SamplingDefaults, TextPieces, TokenCache,
+    log_softmax_of,
+};
+use crate::models::Hparams;
+use crate::text::{RenderOptions, Special};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Where the time comes from, since the platform's clock is not there in every WASM module.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    /// Milliseconds since 1970, UTC.
+    pub now_ms: fn() -> f64,
+}
+
+/// A backend that was tried or ruled out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejection {
+    /// Its name.
+    pub backend: String,
+    /// Why it does not run the model.
+    pub reason: String,
+}
+
+/// What was loaded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelInfo {
+    /// The name of the model in the file, where it has one.
+    pub name: Option<String>,
+    /// Sizes.
+    pub hparams: Hparams,
+    /// Tokens of context.
+    pub capacity: usize,
+    /// Bytes of the weights in the file.
+    pub weight_bytes: u64,
+    /// The backend that runs it.
+    pub backend: &'static str,
+    /// Those that were tried before.
+    pub rejected: Vec<Rejection>,
+    sampling: SamplingDefaults,
+}
+
+impl ModelInfo {
+    pub(crate) fn new(file: &ModelFile, backend: &'static str, capacity: usize, rejected: Vec<Rejection>) -> Result<Self> {
+        let name = file.metadata.get::<&str>("general.name")?.map(str::to_owned);
+        Ok(Self {
+            name,
+            hparams: Hparams::read(file)?,
+            capacity,
+            weight_bytes: file.weight_bytes(),
+            backend,
+            rejected,
+            sampling: SamplingDefaults::default(),
+        })
+    }
+}
+
+/// Options of a chat.
+#[derive(Debug, Clone, Default)]
+pub struct ChatOptions {
+    /// Sampling, limits, stop strings.
+    pub generate: GenerateOptions,
+    /// Further variables of the template.
+    pub template_kwargs: Map<String, Value>,
+    /// Tool descriptions for the template.
+    pub tools: Option<Value>,
+    /// The beginning of the answer, which the model continues.
+    pub prefill: Option<String>,
+}
+
+/// Teacher-forced scores.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Score {
+    /// The most likely token after each token given.
+    pub argmax: Vec<u32>,
+    /// Log-probability of each token given but the first.
+    pub logprob: Vec<f32>,
+}
+
+/// Which backend runs and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnostics {
+    /// The backend's name.
+    pub backend: &'static str,
+    /// Why it was chosen.
+    pub reason: String,
+    /// Those tried before.
+    pub rejected: Vec<Rejection>,
+    /// What the backend says of itself.
+    pub report: BackendReport,
+}
+
+/// Bytes held.
+pub type MemoryReport = MemoryUse;
+
+/// A model on a device with its text side and the history of its cache.
+pub struct LoadedModel {
+    executable: Box<dyn Executable>,
+    text: Text,
+    info: ModelInfo,
+    cache: TokenCache,
+    clock: Clock,
+}
+
+impl LoadedModel {
+    pub(crate) fn new(executable: Box<dyn Executable>, text: Text, info: ModelInfo, clock: Clock) -> Self {
+        Self { executable, text, info, cache: TokenCache::new(), clock }
+    }
+
+    /// What was loaded.
+    #[must_use]
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    /// Whether the model takes text.
+    #[must_use]
+    pub fn has_tokenizer(&self) -> bool {
+        self.text.has_tokenizer()
+    }
+
+    /// Ids of a text: control tokens parsed, none added.
+    pub fn tokenize(&self, text: &str) -> Result<Vec<u32>> {
+        self.text.tokenizer()?.encode(text, Special::Parse)
+    }
+
+    /// Text of ids, control tokens left out.
+    pub fn detokenize(&self, ids: &[u32]) -> Result<String> {
+        self.check_ids(ids)?;
+        self.text.tokenizer()?.decode(ids)
+    }
+
+    /// Ids of a raw prompt: with what the file puts before a text.
+    pub fn complete_prompt(&self, prompt: &str) -> Result<Vec<u32>> {
+        self.text.tokenizer()?.encode_wrapped(prompt)
+    }
+
+    /// Ids of a conversation rendered by the template, ready for the answer.
+    pub fn chat_prompt(&self, messages: &[Value], options: &ChatOptions) -> Result<Vec<u32>> {
+        let (tokenizer, template) = (self.text.tokenizer()?, self.text.template()?);
+        let spelling = |id: Option<u32>| id.and_then(|id| tokenizer.token(id)).unwrap_or_default();
+        let render = RenderOptions {
+            tools: options.tools.as_ref(),
+            add_generation_prompt: true,
+            bos_token: spelling(tokenizer.bos()),
+            eos_token: spelling(tokenizer.eos()),
+            kwargs: &options.template_kwargs,
+            now_ms: (self.clock.now_ms)(),
+        };
+        let mut ids = tokenizer.encode_rendered(&template.render(messages, &render)?)?;
+        if let Some(prefill) = &options.prefill {
+            ids.extend(tokenizer.encode(prefill, Special::AsText)?);
+        }
+        Ok(ids)
+    }
+
+    /// Starts to answer a prompt; drive it with [`LoadedModel::next`].
+    ///
+    /// # Errors
+    /// An option is out of range, an id is outside the vocabulary, or the prompt does not fit the context.
+    pub fn start(&self, prompt: Vec<u32>, options: &GenerateOptions) -> Result<Generation> {
+        let (end_ids, pieces): (Vec<u32>, Box<dyn Pieces>) = match self.text.tokenizer() {
+            Ok(tokenizer) => {
+                let pieces = TextPieces::new(Arc::clone(tokenizer));
+                (tokenizer.end_of_turn_ids().to_vec(), Box::new(pieces))
+            }
+            Err(_) => (Vec::new(), Box::new(NoText)),
+        };
+        let report = self.executable.report();
+        let context = GenerationContext {
+            vocab_size: self.info.hparams.vocab_size,
+            capacity: self.info.capacity,
+            end_ids,
+            defaults: self.info.sampling,
+            pieces,
+            now_ms: self.clock.now_ms,
+            random_seed: (self.clock.now_ms)().to_bits(),
+            backend: self.info.backend.to_owned(),
+            threads: (report.threads > 0).then_some(report.threads),
+        };
+        Generation::new(prompt, options, context)
+    }
+
+    /// The next event of a generation.
+    pub async fn next(&mut self, generation: &mut Generation) -> Result<Event> {
+        generation.next(self.executable.as_mut(), &mut self.cache).await
+    }
+
+    /// Logits after the last token, `[vocab_size]`.
+    pub async fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
+        self.check_prompt(tokens)?;
+        self.cache.clear();
+        let mut position = 0;
+        for chunk in tokens.chunks(self.executable.max_tokens()) {
+            self.executable.forward(chunk, position).await?;
+            position += chunk.len();
+        }
+        self.executable.logits().await
+    }
+
+    /// Teacher-forced scores of a text.
+    pub async fn score(&mut self, tokens: &[u32]) -> Result<Score> {
+        self.check_prompt(tokens)?;
+        self.cache.clear();
+        let vocab_size = self.info.hparams.vocab_size;
+        let mut score = Score { argmax: Vec::new(), logprob: Vec::new() };
+        // Few rows at once: a row of logits is large.
+        for start in (0..tokens.len()).step_by(self.executable.max_tokens().min(64)) {
+            let end = (start + self.executable.max_tokens().min(64)).min(tokens.len());
+            let logits = self.executable.score(&tokens[start..end], start).await?;
+            for (i, row) in logits.chunks(vocab_size).enumerate() {
+                score.argmax.push(argmax(row)?);
+                if let Some(&next) = tokens.get(start + i + 1) {
+                    score.logprob.push(log_softmax_of(row, next));
+                }
+            }
+        }
+        Ok(score)
+    }
+
+    /// Which backend runs and why.
+    #[must_use]
+    pub fn diagnostics(&self) -> Diagnostics {
+        let rejected = self.info.rejected.clone();
+        let reason = match rejected.as_slice() {
+            [] => "the first choice works".to_owned(),
+            rejected => {
+                let reasons: Vec<String> = rejected.iter().map(|r| format!("{}: {}", r.backend, r.reason)).collect();
+                format!("fallback ({})", reasons.join("; "))
+            }
+        };
+        Diagnostics { backend: self.info.backend, reason, rejected, report: self.executable.report() }
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn memory(&self) -> MemoryReport {
+        self.executable.memory()
+    }
+
+    /// Starts or stops measuring kernels; answers the times since the start.
+    pub async fn profile(&mut self, on: bool) -> Result<Vec<KernelTime>> {
+        self.executable.profile(on).await
+    }
+
+    fn check_prompt(&self, tokens: &[u32]) -> Result<()> {
+        self.check_ids(tokens)?;
+        let capacity = self.info.capacity;
+        if tokens.is_empty() {
+            return Err(Error::invalid_argument("tokens: expected at least one, found none"));
+        }
+        if tokens.len() > capacity {
+            return Err(Error::context_overflow(format!("expected at most {capacity} tokens, found {}", tokens.len())));
+        }
+        Ok(())
+    }
+
+    fn check_ids(&self, ids: &[u32]) -> Result<()> {
+        let vocab_size = self.info.hparams.vocab_size;
+        match ids.iter().find(|id| **id as usize >= vocab_size) {
+            Some(id) => Err(Error::invalid_argument(format!("tokens: expected ids below {vocab_size}, found {id}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The lowest id of the highest logit.
+fn argmax(logits: &[f32]) -> Result<u32> {
+    let mut best = None;
+    for (id, &logit) in logits.iter().enumerate() {
+        if !logit.is_nan() && best.is_none_or(|(_, highest)| logit > highest) {
+            best = Some((id as u32, logit));
+        }
+    }
+    best.map(|(id, _)| id).ok_or_else(|| Error::internal("every logit is NaN"))
+}

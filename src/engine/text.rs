@@ -1,0 +1,54 @@
+//! The text side of a loaded model: its tokenizer and its chat template, either of which a file may lack.
+
+use super::vocabulary;
+use crate::error::{Error, Result};
+use crate::format::ModelFile;
+use crate::text::{ChatTemplate, Tokenizer};
+use std::sync::Arc;
+
+/// Metadata key of the chat template.
+const TEMPLATE: &str = "tokenizer.chat_template";
+
+/// Tokenizer and template of a file.
+pub struct Text {
+    tokenizer: Option<Arc<Tokenizer>>,
+    template: Option<ChatTemplate>,
+}
+
+impl Text {
+    /// Takes the vocabulary out of the file's metadata (it is large) and compiles the template:
+    /// the user's, else the file's.
+    pub fn read(file: &mut ModelFile, template: Option<&str>) -> Result<Self> {
+        let vocabulary = vocabulary::take(&mut file.metadata)?;
+        let tokenizer = vocabulary.map(Tokenizer::from_vocabulary).transpose()?.map(Arc::new);
+        let source = match template {
+            Some(source) => Some(source),
+            None => file.metadata.get::<&str>(TEMPLATE)?,
+        };
+        Ok(Self { tokenizer, template: source.map(ChatTemplate::new).transpose()? })
+    }
+
+    /// The tokenizer; fails where the file has none.
+    pub fn tokenizer(&self) -> Result<&Arc<Tokenizer>> {
+        self.tokenizer.as_ref().ok_or_else(|| {
+            Error::unsupported("this file has no tokenizer: it takes token ids, not text")
+        })
+    }
+
+    /// Whether the file has a tokenizer.
+    pub fn has_tokenizer(&self) -> bool {
+        self.tokenizer.is_some()
+    }
+
+    /// The template; fails naming the alternatives where there is none.
+    pub fn template(&self) -> Result<&ChatTemplate> {
+        self.template.as_ref().ok_or_else(|| {
+            Error::template("this file has no chat template: use `complete` for raw text, or give a `chatTemplate`")
+        })
+    }
+
+    /// Whether there is a template.
+    pub fn has_template(&self) -> bool {
+        self.template.is_some()
+    }
+}
