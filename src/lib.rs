@@ -1,11 +1,12 @@
 //! Hanzo Edge: on-device inference for language models in browsers and natively.
 //!
 //! The layers, lowest first; a module uses only strictly lower ones (see `docs/architecture.md`):
-//! `error` · `tensor` `bytes` · `quant` `shader` `kernels` `text` · `format` `graph` · `ops` · `models` · `optimize` ·
+//! `error` · `tensor` `bytes` · `quant` · `shader` `kernels` `text` · `format` `graph` · `ops` · `models` · `optimize` ·
 //! `plan` · `backend` · `generate` `registry` · `engine` · `web`, and the command line program.
 
 pub mod backend;
 pub mod bytes;
+pub mod engine;
 pub mod error;
 pub mod format;
 pub mod generate;

@@ -1,5 +1,6 @@
 //! Backends: what runs a plan. Each has a folder; nothing outside it asks which one runs.
 
+pub mod cpu;
 pub mod reference;
 pub mod sampling;
 
@@ -210,9 +211,17 @@ pub struct OpenOptions {
 }
 
 /// Every backend, the preferred first.
-pub static BACKENDS: &[BackendRow] = &[BackendRow {
-    name: "reference",
-    summary: "plain loops with f64 sums: the oracle of the tests, slow by design",
-    automatic: false,
-    open: reference::open,
-}];
+pub static BACKENDS: &[BackendRow] = &[
+    BackendRow {
+        name: "cpu",
+        summary: "SIMD kernels over packed weights, on threads where there are",
+        automatic: true,
+        open: cpu::open,
+    },
+    BackendRow {
+        name: "reference",
+        summary: "plain loops with f64 sums: the oracle of the tests, slow by design",
+        automatic: false,
+        open: reference::open,
+    },
+];

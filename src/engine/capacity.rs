@@ -25,7 +25,9 @@ pub fn fit(file: &ModelFile, budget: &Budget, kv_type: KvType) -> Result<usize> 
     let most = hparams.context_length;
     if budget.context > most {
         let wish = budget.context;
-        return Err(Error::invalid_argument(format!("maxContextTokens: expected at most the model's {most}, found {wish}")));
+        return Err(Error::invalid_argument(format!(
+            "maxContextTokens: expected at most the model's {most}, found {wish}"
+        )));
     }
     let wish = if budget.context > 0 { budget.context } else { most.min(DEFAULT_CONTEXT) };
     if budget.memory == 0 {

@@ -33,7 +33,7 @@ impl Edge {
     fn open(path: &Path, config: EdgeConfig) -> Result<Self> {
         let files = shards(path).iter().map(|path| bytes::open(path)).collect::<Result<Vec<ByteSource>>>()?;
         let lengths = files.iter().map(|file| Some(file.len())).collect();
-        let mut loader = Loader::new(config, lengths, Vec::new(), Clock { now_ms })?;
+        let mut loader = Loader::new(config, lengths, Vec::new(), Clock { now_ms, utc_offset_minutes: 0 })?;
         let model = loop {
             match loader.need() {
                 Need::Prefix { shard, bytes } => loader.supply(files[shard].prefix(bytes))?,
@@ -168,12 +168,13 @@ impl TokenStream {
             let Some(generation) = &mut self.generation else { return Ok(None) };
             let event = pollster::block_on(lock(&self.model)?.next(generation));
             match event {
-                Ok(Event::Piece(piece)) => return Ok(Some(piece)),
-                Ok(Event::Prompt { .. }) => {}
-                Ok(Event::Done(result)) => {
+                Ok(Some(Event::Piece(piece))) => return Ok(Some(piece)),
+                Ok(Some(Event::Prompt { .. })) => {}
+                Ok(Some(Event::Done(result))) => {
                     self.generation = None;
                     self.result = Some(*result);
                 }
+                Ok(None) => self.generation = None,
                 Err(error) => {
                     self.generation = None;
                     return Err(error);

@@ -3,7 +3,8 @@
 
 use super::capacity::{Budget, fit};
 use super::config::EdgeConfig;
-use super::model::{Clock, LoadedModel, ModelInfo, Rejection, Text};
+use super::model::{Clock, LoadedModel, ModelInfo, Rejection};
+use super::text::Text;
 use crate::backend::{BackendRow, Executable, LoadRequest, OpenOptions};
 use crate::error::{Context, Error, Result};
 use crate::format::{self, FileHeader, ModelFile, Parsed};
@@ -145,7 +146,10 @@ impl Loader {
         match format::parse(bytes, self.lengths[shard])? {
             Parsed::NeedBytes(next) => {
                 if next <= bytes.len() as u64 {
-                    return Err(Error::malformed(format!("the file ends after {} bytes, inside its header", bytes.len())));
+                    return Err(Error::malformed(format!(
+                        "the file ends after {} bytes, inside its header",
+                        bytes.len()
+                    )));
                 }
                 self.prefix_bytes = next;
                 return Ok(());

@@ -19,6 +19,15 @@ use std::sync::Arc;
 pub struct Clock {
     /// Milliseconds since 1970, UTC.
     pub now_ms: fn() -> f64,
+    /// What the local time is ahead of UTC, in minutes.
+    pub utc_offset_minutes: i32,
+}
+
+impl Clock {
+    fn local(self) -> crate::text::Clock {
+        let unix_seconds = ((self.now_ms)() / 1e3) as i64;
+        crate::text::Clock { unix_seconds, utc_offset_minutes: self.utc_offset_minutes }
+    }
 }
 
 /// A backend that was tried or ruled out.
@@ -49,7 +58,12 @@ pub struct ModelInfo {
 }
 
 impl ModelInfo {
-    pub(crate) fn new(file: &ModelFile, backend: &'static str, capacity: usize, rejected: Vec<Rejection>) -> Result<Self> {
+    pub(crate) fn new(
+        file: &ModelFile,
+        backend: &'static str,
+        capacity: usize,
+        rejected: Vec<Rejection>,
+    ) -> Result<Self> {
         let name = file.metadata.get::<&str>("general.name")?.map(str::to_owned);
         Ok(Self {
             name,
@@ -152,8 +166,9 @@ impl LoadedModel {
             add_generation_prompt: true,
             bos_token: spelling(tokenizer.bos()),
             eos_token: spelling(tokenizer.eos()),
-            kwargs: &options.template_kwargs,
-            now_ms: (self.clock.now_ms)(),
+            kwargs: Some(&options.template_kwargs),
+            now: Some(self.clock.local()),
+            controls: Some(tokenizer.controls()),
         };
         let mut ids = tokenizer.encode_rendered(&template.render(messages, &render)?)?;
         if let Some(prefill) = &options.prefill {
@@ -189,8 +204,8 @@ impl LoadedModel {
         Generation::new(prompt, options, context)
     }
 
-    /// The next event of a generation.
-    pub async fn next(&mut self, generation: &mut Generation) -> Result<Event> {
+    /// The next event of a generation; `None` after its end.
+    pub async fn next(&mut self, generation: &mut Generation) -> Result<Option<Event>> {
         generation.next(self.executable.as_mut(), &mut self.cache).await
     }
 

@@ -30,9 +30,9 @@ impl Text {
 
     /// The tokenizer; fails where the file has none.
     pub fn tokenizer(&self) -> Result<&Arc<Tokenizer>> {
-        self.tokenizer.as_ref().ok_or_else(|| {
-            Error::unsupported("this file has no tokenizer: it takes token ids, not text")
-        })
+        self.tokenizer
+            .as_ref()
+            .ok_or_else(|| Error::unsupported("this file has no tokenizer: it takes token ids, not text"))
     }
 
     /// Whether the file has a tokenizer.
@@ -47,8 +47,4 @@ impl Text {
         })
     }
 
-    /// Whether there is a template.
-    pub fn has_template(&self) -> bool {
-        self.template.is_some()
-    }
 }

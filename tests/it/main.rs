@@ -4,3 +4,4 @@
 mod gguf;
 mod hostile;
 mod support;
+mod tidy;

@@ -4,6 +4,7 @@ mod cpu;
 mod gpu;
 mod table;
 
+pub(in crate::ops) use cpu::rotary;
 pub use table::{RopeScaling, RopeTable};
 
 use super::check;

@@ -1,0 +1,425 @@
+//! Attention over a KV cache with an online softmax, generic over the instruction set.
+//!
+//! Queries that share a key head are taken four at a time: rows `(position, head of the group)` in order, so that in
+//! decoding the heads of a group share each key, and in prefill neighbouring positions do. Keys come in blocks of 64
+//! at fixed places, so that a row's result does not depend on the rows it is computed with.
+
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use super::elementwise::exp;
+use super::float16::f16_to_f32;
+use super::isa::Isa;
+use crate::error::{Error, Result};
+
+/// Keys of a block.
+const KEYS: usize = 64;
+/// Query rows of a block.
+const ROWS: usize = 4;
+
+/// Cached keys and values, each `[n_kv_heads, capacity, head_dim]`.
+#[derive(Debug, Clone, Copy)]
+pub enum CacheSlices<'a> {
+    /// Half precision bits.
+    F16 {
+        /// Keys.
+        k: &'a [u16],
+        /// Values.
+        v: &'a [u16],
+    },
+    /// Single precision.
+    F32 {
+        /// Keys.
+        k: &'a [f32],
+        /// Values.
+        v: &'a [f32],
+    },
+}
+
+impl CacheSlices<'_> {
+    fn lens(&self) -> [usize; 2] {
+        match self {
+            Self::F16 { k, v } => [k.len(), v.len()],
+            Self::F32 { k, v } => [k.len(), v.len()],
+        }
+    }
+}
+
+/// Sizes and rules of an attention.
+#[derive(Debug, Clone, Copy)]
+pub struct AttentionShape {
+    /// Query heads.
+    pub n_heads: usize,
+    /// Key and value heads; divides `n_heads`.
+    pub n_kv_heads: usize,
+    /// Width of a head.
+    pub head_dim: usize,
+    /// Query rows.
+    pub seq_len: usize,
+    /// Position of the first query row.
+    pub position: usize,
+    /// Keys the cache has room for.
+    pub capacity: usize,
+    /// Keys that are filled.
+    pub n_keys: usize,
+    /// Whether a row sees only keys up to its own position.
+    pub causal: bool,
+    /// A row sees at most this many of the latest keys.
+    pub window: Option<usize>,
+    /// Factor of the scores, usually `1 / sqrt(head_dim)`.
+    pub scale: f32,
+    /// Scores are bent by `cap * tanh(score / cap)` (Gemma 2).
+    pub soft_cap: Option<f32>,
+}
+
+/// An attention; `q` and the destination are `[seq_len, n_heads * head_dim]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Attention<'a> {
+    /// Queries.
+    pub q: &'a [f32],
+    /// Keys and values.
+    pub cache: CacheSlices<'a>,
+    /// Sizes.
+    pub shape: AttentionShape,
+}
+
+impl AttentionShape {
+    fn group(&self) -> usize {
+        self.n_heads / self.n_kv_heads
+    }
+
+    /// Blocks of query rows of one key head.
+    fn blocks(&self) -> usize {
+        (self.seq_len * self.group()).div_ceil(ROWS)
+    }
+
+    /// Keys that the query row at `position` sees.
+    fn visible(&self, position: usize) -> Range<usize> {
+        let end = if self.causal { (position + 1).min(self.n_keys) } else { self.n_keys };
+        let start = self.window.map_or(0, |window| (position + 1).saturating_sub(window));
+        start.min(end)..end
+    }
+}
+
+impl Attention<'_> {
+    /// Independent pieces of work.
+    pub(super) fn chunks(&self) -> usize {
+        self.shape.n_kv_heads * self.shape.blocks()
+    }
+
+    /// Fails unless every slice is as long as the shape says; `dst_len` is the destination's.
+    pub(super) fn check(&self, dst_len: usize) -> Result<()> {
+        let shape = &self.shape;
+        let divides = shape.n_kv_heads > 0 && shape.head_dim > 0 && shape.n_heads.is_multiple_of(shape.n_kv_heads);
+        let product = |axes: [usize; 3]| axes.into_iter().try_fold(1usize, usize::checked_mul);
+        let rows = product([shape.seq_len, shape.n_heads, shape.head_dim]);
+        let cache = product([shape.n_kv_heads, shape.capacity, shape.head_dim]);
+        let lens = self.cache.lens();
+        let sound = divides
+            && rows == Some(self.q.len())
+            && rows == Some(dst_len)
+            && lens.iter().all(|&len| cache == Some(len))
+            && shape.n_keys <= shape.capacity
+            && shape.window != Some(0);
+        if !sound {
+            return Err(Error::internal(format!(
+                "attention {shape:?} does not fit {} queries, {lens:?} keys and values and {dst_len} results",
+                self.q.len(),
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// How a cache stores a number.
+trait Element: Copy {
+    /// Reads a register of them.
+    ///
+    /// # Safety
+    /// The processor has `I` and `I::LANES` values are readable.
+    unsafe fn load<I: Isa>(from: *const Self) -> I::F;
+    /// Its value.
+    fn value(self) -> f32;
+}
+
+impl Element for f32 {
+    #[inline(always)]
+    unsafe fn load<I: Isa>(from: *const Self) -> I::F {
+        // SAFETY: the caller's promise.
+        unsafe { I::load(from) }
+    }
+    #[inline(always)]
+    fn value(self) -> f32 {
+        self
+    }
+}
+
+impl Element for u16 {
+    #[inline(always)]
+    unsafe fn load<I: Isa>(from: *const Self) -> I::F {
+        // SAFETY: the caller's promise.
+        unsafe { I::load_f16(from) }
+    }
+    #[inline(always)]
+    fn value(self) -> f32 {
+        f16_to_f32(self)
+    }
+}
+
+/// A block of query rows that share a key head.
+struct Block {
+    /// Where each row starts in `q` and the destination; rows past `n` repeat the last.
+    starts: [usize; ROWS],
+    /// Visible keys of each row.
+    visible: [Range<usize>; ROWS],
+    n: usize,
+}
+
+impl Block {
+    fn new(shape: &AttentionShape, kv_head: usize, index: usize) -> Self {
+        let group = shape.group();
+        let n_rows = shape.seq_len * group;
+        let first = index * ROWS;
+        let n = (n_rows - first).min(ROWS);
+        let mut starts = [0; ROWS];
+        let mut visible = [0..0, 0..0, 0..0, 0..0];
+        for i in 0..ROWS {
+            let row = first + i.min(n - 1);
+            let (token, head) = (row / group, kv_head * group + row % group);
+            starts[i] = (token * shape.n_heads + head) * shape.head_dim;
+            visible[i] = shape.visible(shape.position + token);
+        }
+        Self { starts, visible, n }
+    }
+
+    /// Keys that any row sees.
+    fn keys(&self) -> Range<usize> {
+        let start = self.visible.iter().map(|keys| keys.start).min().unwrap_or(0);
+        let end = self.visible.iter().map(|keys| keys.end).max().unwrap_or(0);
+        start..end
+    }
+}
+
+/// Running maximum and sum of the softmax of each row.
+struct Softmax {
+    largest: [f32; ROWS],
+    total: [f32; ROWS],
+}
+
+/// Scores of a block of keys, then their weights.
+type Scores = [[f32; KEYS]; ROWS];
+
+/// Computes chunk `chunk` of `attention`.
+///
+/// # Safety
+/// The processor has `I`; `attention` was checked; `chunk < attention.chunks()`; the chunk's rows of `dst` are
+/// writable and nobody else touches them.
+#[inline(always)]
+pub(super) unsafe fn attention<I: Isa>(attention: &Attention<'_>, chunk: usize, dst: *mut f32) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        match attention.cache {
+            CacheSlices::F16 { k, v } => run::<I, u16>(attention, chunk, [k.as_ptr(), v.as_ptr()], dst),
+            CacheSlices::F32 { k, v } => run::<I, f32>(attention, chunk, [k.as_ptr(), v.as_ptr()], dst),
+        }
+    }
+}
+
+/// # Safety
+/// As [`attention`]; the pointers are those of its cache.
+#[inline(always)]
+unsafe fn run<I: Isa, E: Element>(attention: &Attention<'_>, chunk: usize, [k, v]: [*const E; 2], dst: *mut f32) {
+    let shape = &attention.shape;
+    let kv_head = chunk / shape.blocks();
+    let block = Block::new(shape, kv_head, chunk % shape.blocks());
+    let head = kv_head * shape.capacity * shape.head_dim;
+    let mut softmax = Softmax { largest: [f32::NEG_INFINITY; ROWS], total: [0.0; ROWS] };
+    let mut scores = [[0f32; KEYS]; ROWS];
+    // SAFETY: the caller's promises: the cache holds `capacity` rows of the head, and keys end before `n_keys`.
+    unsafe {
+        for &start in &block.starts[..block.n] {
+            std::slice::from_raw_parts_mut(dst.add(start), shape.head_dim).fill(0.0);
+        }
+        let keys = block.keys();
+        let mut first = keys.start / KEYS * KEYS;
+        while first < keys.end {
+            let within = keys.start.max(first) - first..keys.end.min(first + KEYS) - first;
+            let at = head + first * shape.head_dim;
+            block_scores::<I, E>(attention, &block, within.clone(), k.add(at), &mut scores);
+            let factors = softmax.weigh(&block, first, &mut scores);
+            block_values::<I, E>(&block, (within, shape.head_dim), &scores, factors, v.add(at), dst);
+            first += KEYS;
+        }
+        for (i, &start) in block.starts[..block.n].iter().enumerate() {
+            let inverse = if softmax.total[i] > 0.0 { 1.0 / softmax.total[i] } else { 0.0 };
+            for value in std::slice::from_raw_parts_mut(dst.add(start), shape.head_dim) {
+                *value *= inverse;
+            }
+        }
+    }
+}
+
+/// Scores of the keys `within` a block that starts at `k`.
+///
+/// # Safety
+/// As [`run`].
+#[inline(always)]
+unsafe fn block_scores<I: Isa, E: Element>(
+    attention: &Attention<'_>,
+    block: &Block,
+    within: Range<usize>,
+    k: *const E,
+    scores: &mut Scores,
+) {
+    let shape = &attention.shape;
+    let head_dim = shape.head_dim;
+    let q = attention.q.as_ptr();
+    for j in within.clone() {
+        // SAFETY: the caller's promises; every query row is `head_dim` long.
+        unsafe {
+            let k = k.add(j * head_dim);
+            let mut sums = [I::splat(0.0); ROWS];
+            let mut d = 0;
+            while d + I::LANES <= head_dim {
+                let key = E::load::<I>(k.add(d));
+                for (sum, &start) in sums.iter_mut().zip(&block.starts) {
+                    *sum = I::fma(I::load(q.add(start + d)), key, *sum);
+                }
+                d += I::LANES;
+            }
+            let mut sums = I::sum4(sums);
+            while d < head_dim {
+                let key = (*k.add(d)).value();
+                for (sum, &start) in sums.iter_mut().zip(&block.starts) {
+                    *sum += *q.add(start + d) * key;
+                }
+                d += 1;
+            }
+            for (row, sum) in scores.iter_mut().zip(sums) {
+                row[j] = sum * shape.scale;
+            }
+        }
+    }
+    if let Some(cap) = shape.soft_cap {
+        for row in scores.iter_mut() {
+            for score in &mut row[within.clone()] {
+                *score = cap * (*score / cap).tanh();
+            }
+        }
+    }
+}
+
+impl Softmax {
+    /// Turns the scores of the block of keys at `first` into weights and returns what earlier sums shrink by.
+    #[inline(always)]
+    fn weigh(&mut self, block: &Block, first: usize, scores: &mut Scores) -> [f32; ROWS] {
+        let mut factors = [1.0; ROWS];
+        for (i, row) in scores.iter_mut().enumerate() {
+            let visible = &block.visible[i];
+            let start = visible.start.clamp(first, first + KEYS) - first;
+            let end = visible.end.clamp(first, first + KEYS) - first;
+            if start >= end {
+                row.fill(0.0);
+                continue;
+            }
+            row[..start].fill(f32::NEG_INFINITY);
+            row[end..].fill(f32::NEG_INFINITY);
+            let largest =
+                row.iter().fold(self.largest[i], |largest, &score| if score > largest { score } else { largest });
+            if self.largest[i] == f32::NEG_INFINITY {
+                factors[i] = 0.0;
+            } else {
+                factors[i] = exp(self.largest[i] - largest);
+            }
+            self.largest[i] = largest;
+            let mut totals = [0f32; 16];
+            for scores in row.chunks_exact_mut(16) {
+                for (score, total) in scores.iter_mut().zip(&mut totals) {
+                    *score = exp(*score - largest);
+                    *total += *score;
+                }
+            }
+            self.total[i] = self.total[i] * factors[i] + totals.iter().sum::<f32>();
+        }
+        factors
+    }
+}
+
+/// Adds the weighted values of a block that starts at `v` to the destination, shrinking what is there.
+///
+/// # Safety
+/// As [`run`].
+#[inline(always)]
+unsafe fn block_values<I: Isa, E: Element>(
+    block: &Block,
+    (within, head_dim): (Range<usize>, usize),
+    scores: &Scores,
+    factors: [f32; ROWS],
+    v: *const E,
+    dst: *mut f32,
+) {
+    let mut d = 0;
+    // SAFETY: the caller's promises; `d` stays inside a head.
+    unsafe {
+        while d + 2 * I::LANES <= head_dim {
+            value_lanes::<I, E, 2>(block, (within.clone(), head_dim), scores, factors, v.add(d), dst.add(d));
+            d += 2 * I::LANES;
+        }
+        while d + I::LANES <= head_dim {
+            value_lanes::<I, E, 1>(block, (within.clone(), head_dim), scores, factors, v.add(d), dst.add(d));
+            d += I::LANES;
+        }
+        while d < head_dim {
+            for (i, &start) in block.starts[..block.n].iter().enumerate() {
+                let mut sum = *dst.add(start + d) * factors[i];
+                for j in within.clone() {
+                    sum += scores[i][j] * (*v.add(j * head_dim + d)).value();
+                }
+                *dst.add(start + d) = sum;
+            }
+            d += 1;
+        }
+    }
+}
+
+/// The same for `V` registers of a head.
+///
+/// # Safety
+/// As [`run`], with `V * LANES` values left in the head at `v` and `dst`.
+#[inline(always)]
+unsafe fn value_lanes<I: Isa, E: Element, const V: usize>(
+    block: &Block,
+    (within, head_dim): (Range<usize>, usize),
+    scores: &Scores,
+    factors: [f32; ROWS],
+    v: *const E,
+    dst: *mut f32,
+) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        let mut sums = [[I::splat(0.0); V]; ROWS];
+        for (i, row) in sums.iter_mut().enumerate() {
+            for (lane, sum) in row.iter_mut().enumerate() {
+                *sum = I::mul(I::load(dst.add(block.starts[i] + lane * I::LANES)), I::splat(factors[i]));
+            }
+        }
+        for j in within {
+            let mut values = [I::splat(0.0); V];
+            for (lane, value) in values.iter_mut().enumerate() {
+                *value = E::load::<I>(v.add(j * head_dim + lane * I::LANES));
+            }
+            for (row, scores) in sums.iter_mut().zip(scores) {
+                let weight = I::splat(scores[j]);
+                for (sum, value) in row.iter_mut().zip(values) {
+                    *sum = I::fma(weight, value, *sum);
+                }
+            }
+        }
+        for (row, &start) in sums.iter().zip(&block.starts).take(block.n) {
+            for (lane, &sum) in row.iter().enumerate() {
+                I::store(dst.add(start + lane * I::LANES), sum);
+            }
+        }
+    }
+}

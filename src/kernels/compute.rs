@@ -1,0 +1,368 @@
+//! The safe face of the kernels: checks every length, divides work among threads, and calls the processor's table.
+
+#![allow(unsafe_code)]
+
+use super::activations::QuantizedRows;
+use super::attention::Attention;
+use super::elementwise::Unary;
+use super::matmul::{CodedShare, DenseShare, Destination};
+use super::matrix::CpuMatrix;
+use super::pool::Pool;
+use super::table::Kernels;
+use crate::error::{Error, Result};
+use crate::quant::PackedLayout;
+
+/// Values a thread should get at least of row-wise work, so that waking it pays.
+const MIN_VALUES: usize = 1 << 14;
+/// Multiply-adds a chunk of a product should have at least.
+const MIN_PRODUCTS: usize = 1 << 17;
+/// Chunks of a product per thread: enough that a slow thread does not hold up the rest.
+const CHUNKS_PER_THREAD: usize = 4;
+/// Tiles that a chunk is a multiple of: what the widest register spans.
+const TILE_STEP: usize = 4;
+
+/// Kernels and threads.
+#[derive(Debug)]
+pub struct Compute {
+    kernels: &'static Kernels,
+    pool: Pool,
+}
+
+/// The activations of a product, `[rows, columns]`.
+#[derive(Debug, Clone, Copy)]
+pub struct MatmulInput<'a> {
+    /// As floats: what dense weights read.
+    pub values: &'a [f32],
+    /// As int8: what coded weights read; may be `None` where no weight is coded.
+    pub quantized: Option<&'a QuantizedRows>,
+    /// Rows.
+    pub rows: usize,
+}
+
+/// One weight to multiply with and where its result goes, `[rows, weight.rows()]`.
+#[derive(Debug)]
+pub struct MatmulJob<'a> {
+    /// The weight, `[n, k]`.
+    pub weight: &'a CpuMatrix,
+    /// The result.
+    pub dst: &'a mut [f32],
+}
+
+/// Rotary positions of consecutive rows.
+#[derive(Debug, Clone, Copy)]
+pub struct Rotary<'a> {
+    /// (cos, sin) of each pair, `[rows, n_pairs, 2]`.
+    pub turns: &'a [f32],
+    /// Pairs of a head that turn.
+    pub n_pairs: usize,
+    /// Width of a head.
+    pub head_dim: usize,
+    /// Whether neighbours are paired, rather than values `n_pairs` apart.
+    pub interleaved: bool,
+}
+
+/// A destination that threads write disjoint parts of.
+struct SharedMut(*mut f32);
+
+// SAFETY: every use writes only the part that belongs to its chunk.
+unsafe impl Sync for SharedMut {}
+
+impl SharedMut {
+    /// The `len` values at `start`.
+    ///
+    /// # Safety
+    /// They lie inside the destination and no other chunk touches them.
+    #[allow(clippy::mut_from_ref, reason = "disjoint parts are the point of the type")]
+    unsafe fn part(&self, start: usize, len: usize) -> &mut [f32] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(start), len) }
+    }
+}
+
+/// A share of a job: its index and its tiles.
+struct Share {
+    job: usize,
+    tiles: std::ops::Range<usize>,
+}
+
+fn expect_len(what: &str, expected: usize, found: usize) -> Result<()> {
+    if expected == found {
+        return Ok(());
+    }
+    Err(Error::internal(format!("expected {expected} {what}, found {found}")))
+}
+
+impl Compute {
+    /// The best kernels of this processor on `threads` threads, the caller being one.
+    ///
+    /// # Errors
+    /// As [`Pool::new`].
+    pub fn new(threads: usize) -> Result<Self> {
+        Self::with_kernels(Kernels::best(), threads)
+    }
+
+    /// The same with chosen kernels.
+    ///
+    /// # Errors
+    /// As [`Pool::new`].
+    pub fn with_kernels(kernels: &'static Kernels, threads: usize) -> Result<Self> {
+        Ok(Self { kernels, pool: Pool::new(threads)? })
+    }
+
+    /// The kernels in use.
+    #[must_use]
+    pub fn kernels(&self) -> &'static Kernels {
+        self.kernels
+    }
+
+    /// The threads.
+    #[must_use]
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Quantizes `values`, `[rows, columns]`, into `out`.
+    ///
+    /// # Errors
+    /// `Internal` when `values` has another length.
+    pub fn quantize(&self, values: &[f32], rows: usize, columns: usize, out: &mut QuantizedRows) -> Result<()> {
+        out.reshape(rows, columns, self.kernels.wide);
+        for job in out.jobs(values)? {
+            // SAFETY: the table is this processor's.
+            unsafe { (self.kernels.quantize)(job) };
+        }
+        Ok(())
+    }
+
+    /// Multiplies the activations with every weight of `jobs` in one parallel region:
+    /// `dst[i, n] = sum_k input[i, k] * weight[n, k]`.
+    ///
+    /// # Errors
+    /// `Internal` when lengths disagree, or a coded weight meets no quantized activations.
+    pub fn matmul(&self, input: MatmulInput<'_>, jobs: &mut [MatmulJob<'_>]) -> Result<()> {
+        let mut shares = Vec::new();
+        for (index, job) in jobs.iter().enumerate() {
+            check_job(&input, job)?;
+            self.divide(&input, job.weight, index, &mut shares);
+        }
+        let targets: Vec<(&CpuMatrix, SharedMut)> =
+            jobs.iter_mut().map(|job| (job.weight, SharedMut(job.dst.as_mut_ptr()))).collect();
+        self.pool.run(shares.len(), &|chunk| {
+            let share = &shares[chunk];
+            let (weight, target) = &targets[share.job];
+            let dst = Destination { values: target.0, stride: weight.rows() };
+            let tiles = share.tiles.clone();
+            // SAFETY: lengths were checked; shares of a job have disjoint tiles, and jobs disjoint destinations.
+            unsafe {
+                match (weight.layout(), input.quantized) {
+                    (PackedLayout::Coded { .. }, Some(x)) => {
+                        (self.kernels.coded)(&CodedShare { weight, x, tiles, dst })
+                    }
+                    _ => (self.kernels.dense)(&DenseShare { weight, x: input.values, tiles, dst }),
+                }
+            }
+        })
+    }
+
+    /// Divides a job's tiles into shares. How does not change results.
+    fn divide(&self, input: &MatmulInput<'_>, weight: &CpuMatrix, job: usize, shares: &mut Vec<Share>) {
+        let tiles = weight.tiles();
+        let products = weight.rows() * weight.columns() * input.rows;
+        let threads = self.pool.threads();
+        let wanted = if threads == 1 { 1 } else { threads * CHUNKS_PER_THREAD };
+        let n = wanted.min(products / MIN_PRODUCTS).max(1);
+        let step = tiles.div_ceil(n).next_multiple_of(TILE_STEP);
+        let mut start = 0;
+        while start < tiles {
+            let end = (start + step).min(tiles);
+            shares.push(Share { job, tiles: start..end });
+            start = end;
+        }
+    }
+
+    /// Attention over a cache; `dst` is `[seq_len, n_heads * head_dim]`. A row that sees no key gives 0.
+    ///
+    /// # Errors
+    /// `Internal` when lengths disagree with the shape.
+    pub fn attention(&self, attention: &Attention<'_>, dst: &mut [f32]) -> Result<()> {
+        attention.check(dst.len())?;
+        let dst = SharedMut(dst.as_mut_ptr());
+        let dst = &dst;
+        self.pool.run(attention.chunks(), &|chunk| {
+            // SAFETY: the shape was checked, and chunks write disjoint rows.
+            unsafe { (self.kernels.attention)(attention, chunk, dst.0) }
+        })
+    }
+
+    /// `dst = x / sqrt(mean(x^2) + eps) * weight` for each row of `weight.len()` values.
+    ///
+    /// # Errors
+    /// `Internal` when lengths disagree.
+    pub fn rms_norm(&self, x: &[f32], weight: &[f32], eps: f32, dst: &mut [f32]) -> Result<()> {
+        self.rows(x, weight.len(), dst, &|x, dst| {
+            // SAFETY: the table is this processor's.
+            unsafe { (self.kernels.rms_norm)(x, weight, eps, dst) }
+        })
+    }
+
+    /// `dst = (x - mean(x)) / sqrt(variance(x) + eps) * weight + bias` for each row of `weight.len()` values.
+    ///
+    /// # Errors
+    /// `Internal` when lengths disagree.
+    pub fn layer_norm(&self, x: &[f32], weight: &[f32], bias: Option<&[f32]>, eps: f32, dst: &mut [f32]) -> Result<()> {
+        let bias = bias.unwrap_or_default();
+        if !bias.is_empty() {
+            expect_len("biases", weight.len(), bias.len())?;
+        }
+        self.rows(x, weight.len(), dst, &|x, dst| {
+            // SAFETY: the table is this processor's.
+            unsafe { (self.kernels.layer_norm)(x, (weight, bias), eps, dst) }
+        })
+    }
+
+    /// Softmax of each row of `columns` values.
+    ///
+    /// # Errors
+    /// `Internal` when lengths disagree.
+    pub fn softmax(&self, x: &[f32], columns: usize, dst: &mut [f32]) -> Result<()> {
+        self.rows(x, columns, dst, &|x, dst| {
+            // SAFETY: the table is this processor's.
+            unsafe { (self.kernels.softmax)(x, dst) }
+        })
+    }
+
+    /// `values = op(values)`.
+    ///
+    /// # Errors
+    /// `Internal` when a kernel panicked.
+    pub fn unary(&self, op: Unary, values: &mut [f32]) -> Result<()> {
+        self.split(values, &|_, values| {
+            // SAFETY: the table is this processor's.
+            unsafe { (self.kernels.unary)(op, values) }
+        })
+    }
+
+    /// `values = op(values) * up`.
+    ///
+    /// # Errors
+    /// `Internal` when lengths disagree.
+    pub fn gate(&self, op: Unary, values: &mut [f32], up: &[f32]) -> Result<()> {
+        expect_len("gated values", values.len(), up.len())?;
+        self.split(values, &|start, values| {
+            // SAFETY: the table is this processor's.
+            unsafe {
+                (self.kernels.unary)(op, values);
+                (self.kernels.mul)(values, &up[start..start + values.len()]);
+            }
+        })
+    }
+
+    /// `dst += other`; `other` is repeated for each row of its length.
+    ///
+    /// # Errors
+    /// `Internal` when `dst` is no multiple of `other`.
+    pub fn add(&self, dst: &mut [f32], other: &[f32]) -> Result<()> {
+        if dst.len() == other.len() {
+            return self.split(dst, &|start, dst| {
+                // SAFETY: the table is this processor's.
+                unsafe { (self.kernels.add)(dst, &other[start..start + dst.len()]) }
+            });
+        }
+        if other.is_empty() || !dst.len().is_multiple_of(other.len()) {
+            return Err(Error::internal(format!("{} values cannot be added to {}", other.len(), dst.len())));
+        }
+        for dst in dst.chunks_exact_mut(other.len()) {
+            // SAFETY: the table is this processor's.
+            unsafe { (self.kernels.add)(dst, other) };
+        }
+        Ok(())
+    }
+
+    /// `dst *= other`.
+    ///
+    /// # Errors
+    /// `Internal` when lengths disagree.
+    pub fn mul(&self, dst: &mut [f32], other: &[f32]) -> Result<()> {
+        expect_len("factors", dst.len(), other.len())?;
+        self.split(dst, &|start, dst| {
+            // SAFETY: the table is this processor's.
+            unsafe { (self.kernels.mul)(dst, &other[start..start + dst.len()]) }
+        })
+    }
+
+    /// Rotates every head of `x`, `[rows, width]`, in place.
+    ///
+    /// # Errors
+    /// `Internal` when lengths disagree.
+    pub fn rotate(&self, x: &mut [f32], width: usize, rotary: &Rotary<'_>) -> Result<()> {
+        let Rotary { turns, n_pairs, head_dim, interleaved } = *rotary;
+        if n_pairs == 0 || 2 * n_pairs > head_dim || !width.is_multiple_of(head_dim) {
+            return Err(Error::internal(format!("{n_pairs} pairs do not fit heads of {head_dim} in rows of {width}")));
+        }
+        let rows = x.len() / width.max(1);
+        expect_len("rotated values", rows * width, x.len())?;
+        expect_len("turns", rows * 2 * n_pairs, turns.len())?;
+        for (row, turns) in x.chunks_exact_mut(width).zip(turns.chunks_exact(2 * n_pairs)) {
+            for head in row.chunks_exact_mut(head_dim) {
+                // SAFETY: the table is this processor's.
+                unsafe { (self.kernels.rotate)(head, turns, interleaved) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `kernel` for each row of `columns` values.
+    fn rows(
+        &self,
+        x: &[f32],
+        columns: usize,
+        dst: &mut [f32],
+        kernel: &(dyn Fn(&[f32], &mut [f32]) + Sync),
+    ) -> Result<()> {
+        expect_len("values", x.len(), dst.len())?;
+        if columns == 0 || !x.len().is_multiple_of(columns) {
+            return Err(Error::internal(format!("{} values are no rows of {columns}", x.len())));
+        }
+        let n_rows = x.len() / columns;
+        let per_chunk = self.per_chunk(n_rows, columns);
+        let dst = &SharedMut(dst.as_mut_ptr());
+        self.pool.run(n_rows.div_ceil(per_chunk), &|chunk| {
+            for row in chunk * per_chunk..((chunk + 1) * per_chunk).min(n_rows) {
+                let start = row * columns;
+                // SAFETY: the row lies inside, and belongs to this chunk alone.
+                kernel(&x[start..start + columns], unsafe { dst.part(start, columns) });
+            }
+        })
+    }
+
+    /// Calls `kernel` for parts of `dst` and where they start.
+    fn split(&self, dst: &mut [f32], kernel: &(dyn Fn(usize, &mut [f32]) + Sync)) -> Result<()> {
+        let len = dst.len();
+        let per_chunk = self.per_chunk(len, 1);
+        let dst = &SharedMut(dst.as_mut_ptr());
+        self.pool.run(len.div_ceil(per_chunk), &|chunk| {
+            let start = chunk * per_chunk;
+            // SAFETY: the part lies inside, and belongs to this chunk alone.
+            kernel(start, unsafe { dst.part(start, per_chunk.min(len - start)) });
+        })
+    }
+
+    /// Rows of a chunk of row-wise work.
+    fn per_chunk(&self, n_rows: usize, columns: usize) -> usize {
+        let even = n_rows.div_ceil(self.pool.threads());
+        even.max(MIN_VALUES.div_ceil(columns)).max(1)
+    }
+}
+
+fn check_job(input: &MatmulInput<'_>, job: &MatmulJob<'_>) -> Result<()> {
+    let weight = job.weight;
+    expect_len("results", input.rows * weight.rows(), job.dst.len())?;
+    let PackedLayout::Coded { .. } = weight.layout() else {
+        return expect_len("activations", input.rows * weight.columns(), input.values.len());
+    };
+    let Some(x) = input.quantized else {
+        return Err(Error::internal("a coded weight was given no quantized activations"));
+    };
+    expect_len("quantized rows", input.rows, x.rows())?;
+    expect_len("quantized columns", weight.columns(), x.columns())
+}

@@ -1,0 +1,107 @@
+//! The instruction sets the kernels are written for, behind one trait. An implementation says how to load, dot and
+//! scale registers; it knows no matrix, no loop and no thread. The algorithms in the parent are generic over it.
+//!
+//! How unsafety is fenced: every method here is `unsafe` and inlined; only the tables made by `kernel_table!` call
+//! the generic algorithms, from functions compiled with the instruction set enabled, and a table is handed out only
+//! after the processor was asked for it ([`super::Kernels::available`]).
+
+#![allow(unsafe_code)]
+
+mod scalar;
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod simd128;
+
+pub(super) use scalar::Scalar;
+
+#[cfg(target_arch = "aarch64")]
+pub(super) use neon::Neon;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(super) use simd128::Simd128;
+#[cfg(target_arch = "x86_64")]
+pub(super) use {avx2::Avx2, avx512::Avx512};
+
+/// Start of the same plane for each of up to four tiles that one register spans. Entries past the tiles that exist
+/// repeat the last one: their results are computed and dropped.
+pub(super) type TilePointers = [*const u8; 4];
+
+/// Registers and operations of one instruction set.
+///
+/// A code register `W` holds one byte for 4 columns of `4 * TILES` rows: dword `r` belongs to row `r` of the block.
+///
+/// # Safety
+/// Every method requires that the processor has the instruction set, and that pointers are readable (writable for
+/// `store`) for the lengths stated; none needs alignment.
+pub(super) trait Isa {
+    /// Tiles of four rows that one register spans: 1, 2 or 4.
+    const TILES: usize;
+    /// Activation rows that a matmul block keeps in registers at once: 4 or 8.
+    const COLUMNS: usize;
+    /// What is added to a signed 8-bit code to make it a legal operand of `dot`.
+    const B8_ZERO: i32;
+    /// `f32` lanes of a register.
+    const LANES: usize = 4 * Self::TILES;
+
+    /// Codes.
+    type W: Copy;
+    /// Integer sums in progress.
+    type Acc: Copy;
+    /// `LANES` floats.
+    type F: Copy;
+
+    /// Loads `V` consecutive 16-byte words at `offset` of every tile: register `i` holds word `i` of all tiles.
+    unsafe fn load_words<const V: usize>(tiles: &TilePointers, offset: usize) -> [Self::W; V];
+    /// `(w >> right) & mask` on bytes, with a left shift when `right` is negative. `mask` drops what crossed a byte.
+    unsafe fn bits(w: Self::W, right: i32, mask: u8) -> Self::W;
+    /// Bitwise or.
+    unsafe fn or(a: Self::W, b: Self::W) -> Self::W;
+    /// Adds `B8_ZERO` to signed bytes.
+    unsafe fn bias_b8(w: Self::W) -> Self::W;
+
+    /// No sum yet.
+    unsafe fn zero_acc() -> Self::Acc;
+    /// Adds the products of 16 columns: byte `j` of `w[i]` with activation `4 * i + j`.
+    /// `codes` holds 16 readable i8, `wide` the same values as 16 readable i16.
+    unsafe fn dot16<const BITS: usize>(
+        acc: Self::Acc,
+        w: [Self::W; 4],
+        codes: *const i8,
+        wide: *const i16,
+    ) -> Self::Acc;
+    /// The same for 32 columns.
+    #[inline(always)]
+    unsafe fn dot32<const BITS: usize>(w: [Self::W; 8], codes: *const i8, wide: *const i16) -> Self::Acc {
+        // SAFETY: the caller's promise, for 32 columns.
+        unsafe {
+            let acc = Self::dot16::<BITS>(Self::zero_acc(), [w[0], w[1], w[2], w[3]], codes, wide);
+            Self::dot16::<BITS>(acc, [w[4], w[5], w[6], w[7]], codes.add(16), wide.wrapping_add(16))
+        }
+    }
+    /// `acc + offset` as floats, one lane per row.
+    unsafe fn finish(acc: Self::Acc, offset: i32) -> Self::F;
+    /// The scales of every tile's four rows: four f16 at `offset` of each tile.
+    unsafe fn scales(tiles: &TilePointers, offset: usize) -> Self::F;
+    /// Scales and biases: four pairs of f16 at `offset` of each tile.
+    unsafe fn affine_scales(tiles: &TilePointers, offset: usize) -> (Self::F, Self::F);
+
+    /// `LANES` equal values.
+    unsafe fn splat(value: f32) -> Self::F;
+    /// Reads `LANES` floats.
+    unsafe fn load(from: *const f32) -> Self::F;
+    /// Reads `LANES` f16.
+    unsafe fn load_f16(from: *const u16) -> Self::F;
+    /// Writes `LANES` floats.
+    unsafe fn store(to: *mut f32, value: Self::F);
+    /// Product.
+    unsafe fn mul(a: Self::F, b: Self::F) -> Self::F;
+    /// `a * b + c`, fused where the processor fuses.
+    unsafe fn fma(a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// The sums of four registers' lanes, in a fixed order.
+    unsafe fn sum4(values: [Self::F; 4]) -> [f32; 4];
+}

@@ -1,0 +1,178 @@
+//! WASM SIMD128. Built with relaxed SIMD, a weight word meets its activations in one dot instruction: the codes of
+//! 2 to 6 bits are its second operand, which the specification leaves exact only below 128. Without it, and for
+//! 8-bit codes always, words are widened to 16 bits and multiplied with activations kept in 16 bits.
+
+#![allow(unsafe_code)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "each body is a few intrinsics under the promises of the trait")]
+
+use std::arch::wasm32::{
+    f32x4_add, f32x4_convert_i32x4, f32x4_mul, f32x4_splat, i16x8_extend_high_i8x16, i16x8_extend_low_i8x16, i32x4_add,
+    i32x4_dot_i16x8, i32x4_extend_low_i16x8, i32x4_shl, i32x4_shr, i32x4_shuffle, i32x4_splat, u8x16_splat, u16x8_shl,
+    u16x8_shr, v128, v128_and, v128_load, v128_load32_splat, v128_load64_splat, v128_load64_zero, v128_or, v128_store,
+};
+#[cfg(target_feature = "relaxed-simd")]
+use std::arch::wasm32::{f32x4_relaxed_madd, i32x4_relaxed_dot_i8x16_i7x16_add};
+
+use super::{Isa, TilePointers};
+
+/// 128-bit SIMD of WebAssembly.
+pub(in crate::kernels) struct Simd128;
+
+/// Sums in progress: `rows` has a lane per row; `low` and `high` have two partial lanes for rows 0, 1 and 2, 3.
+#[derive(Clone, Copy)]
+pub(in crate::kernels) struct Sums {
+    rows: v128,
+    low: v128,
+    high: v128,
+}
+
+/// f16 bits in the low 16 bits of each lane, sign extended above, to f32. Exact for finite values.
+#[inline(always)]
+unsafe fn half_lanes(bits: v128) -> v128 {
+    let moved = v128_and(i32x4_shl(bits, 13), i32x4_splat(0x8FFF_FFFFu32 as i32));
+    f32x4_mul(moved, f32x4_splat(f32::from_bits(0x7780_0000)))
+}
+
+/// Codes times 16-bit activations, into the partial lanes.
+#[inline(always)]
+unsafe fn dot_wide(mut acc: Sums, w: [v128; 4], wide: *const i16) -> Sums {
+    for (i, &word) in w.iter().enumerate() {
+        let x = v128_load64_splat(wide.add(4 * i).cast());
+        acc.low = i32x4_add(acc.low, i32x4_dot_i16x8(i16x8_extend_low_i8x16(word), x));
+        acc.high = i32x4_add(acc.high, i32x4_dot_i16x8(i16x8_extend_high_i8x16(word), x));
+    }
+    acc
+}
+
+#[cfg(target_feature = "relaxed-simd")]
+#[inline(always)]
+unsafe fn dot_narrow(mut acc: Sums, w: [v128; 4], codes: *const i8, _wide: *const i16) -> Sums {
+    for (i, &word) in w.iter().enumerate() {
+        let x = v128_load32_splat(codes.add(4 * i).cast());
+        acc.rows = i32x4_relaxed_dot_i8x16_i7x16_add(x, word, acc.rows);
+    }
+    acc
+}
+
+#[cfg(not(target_feature = "relaxed-simd"))]
+#[inline(always)]
+unsafe fn dot_narrow(acc: Sums, w: [v128; 4], _codes: *const i8, wide: *const i16) -> Sums {
+    dot_wide(acc, w, wide)
+}
+
+impl Isa for Simd128 {
+    const TILES: usize = 1;
+    const COLUMNS: usize = 4;
+    const B8_ZERO: i32 = 0;
+
+    type W = v128;
+    type Acc = Sums;
+    type F = v128;
+
+    #[inline(always)]
+    unsafe fn load_words<const V: usize>(tiles: &TilePointers, offset: usize) -> [v128; V] {
+        let from = tiles[0].add(offset).cast::<v128>();
+        let mut words = [i32x4_splat(0); V];
+        for (i, word) in words.iter_mut().enumerate() {
+            *word = v128_load(from.add(i));
+        }
+        words
+    }
+
+    #[inline(always)]
+    unsafe fn bits(w: v128, right: i32, mask: u8) -> v128 {
+        let shifted = match right {
+            0 => w,
+            1.. => u16x8_shr(w, right.unsigned_abs()),
+            _ => u16x8_shl(w, right.unsigned_abs()),
+        };
+        v128_and(shifted, u8x16_splat(mask))
+    }
+
+    #[inline(always)]
+    unsafe fn or(a: v128, b: v128) -> v128 {
+        v128_or(a, b)
+    }
+
+    #[inline(always)]
+    unsafe fn bias_b8(w: v128) -> v128 {
+        w
+    }
+
+    #[inline(always)]
+    unsafe fn zero_acc() -> Sums {
+        let zero = i32x4_splat(0);
+        Sums { rows: zero, low: zero, high: zero }
+    }
+
+    #[inline(always)]
+    unsafe fn dot16<const BITS: usize>(acc: Sums, w: [v128; 4], codes: *const i8, wide: *const i16) -> Sums {
+        if BITS == 8 { dot_wide(acc, w, wide) } else { dot_narrow(acc, w, codes, wide) }
+    }
+
+    #[inline(always)]
+    unsafe fn finish(acc: Sums, offset: i32) -> v128 {
+        let even = i32x4_shuffle::<0, 2, 4, 6>(acc.low, acc.high);
+        let odd = i32x4_shuffle::<1, 3, 5, 7>(acc.low, acc.high);
+        let sums = i32x4_add(i32x4_add(even, odd), acc.rows);
+        f32x4_convert_i32x4(i32x4_add(sums, i32x4_splat(offset)))
+    }
+
+    #[inline(always)]
+    unsafe fn scales(tiles: &TilePointers, offset: usize) -> v128 {
+        Self::load_f16(tiles[0].add(offset).cast())
+    }
+
+    #[inline(always)]
+    unsafe fn affine_scales(tiles: &TilePointers, offset: usize) -> (v128, v128) {
+        let pairs = v128_load(tiles[0].add(offset).cast());
+        (half_lanes(i32x4_shr(i32x4_shl(pairs, 16), 16)), half_lanes(i32x4_shr(pairs, 16)))
+    }
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> v128 {
+        f32x4_splat(value)
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> v128 {
+        v128_load(from.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn load_f16(from: *const u16) -> v128 {
+        half_lanes(i32x4_extend_low_i16x8(v128_load64_zero(from.cast())))
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut f32, value: v128) {
+        v128_store(to.cast(), value);
+    }
+
+    #[inline(always)]
+    unsafe fn mul(a: v128, b: v128) -> v128 {
+        f32x4_mul(a, b)
+    }
+
+    #[cfg(target_feature = "relaxed-simd")]
+    #[inline(always)]
+    unsafe fn fma(a: v128, b: v128, c: v128) -> v128 {
+        f32x4_relaxed_madd(a, b, c)
+    }
+
+    #[cfg(not(target_feature = "relaxed-simd"))]
+    #[inline(always)]
+    unsafe fn fma(a: v128, b: v128, c: v128) -> v128 {
+        f32x4_add(f32x4_mul(a, b), c)
+    }
+
+    #[inline(always)]
+    unsafe fn sum4(v: [v128; 4]) -> [f32; 4] {
+        let ab = f32x4_add(i32x4_shuffle::<0, 1, 4, 5>(v[0], v[1]), i32x4_shuffle::<2, 3, 6, 7>(v[0], v[1]));
+        let cd = f32x4_add(i32x4_shuffle::<0, 1, 4, 5>(v[2], v[3]), i32x4_shuffle::<2, 3, 6, 7>(v[2], v[3]));
+        let sums = f32x4_add(i32x4_shuffle::<0, 2, 4, 6>(ab, cd), i32x4_shuffle::<1, 3, 5, 7>(ab, cd));
+        let mut out = [0f32; 4];
+        v128_store(out.as_mut_ptr().cast(), sums);
+        out
+    }
+}

@@ -1,0 +1,392 @@
+//! Matrix products, generic over the instruction set: `dst[n, row] = sum_k x[n, k] * weight[row, k]`.
+//!
+//! Coded weights: a block is the `4 * TILES` rows whose codes one register spans, and up to `COLUMNS` activation rows.
+//! For each 32 columns the codes are unpacked once, into eight registers of 4 columns; every activation row then
+//! takes eight dots, adds the zero point's share as an integer (exact), and meets the scales in one fused multiply.
+//! Dense weights: lanes run along the columns and are summed at the end.
+//! A row's result depends on no other row, so it is the same however rows are divided among threads.
+
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+use super::activations::{BLOCK, QuantizedRows};
+use super::float16::f16_to_f32;
+use super::isa::{Isa, TilePointers};
+use super::matrix::CpuMatrix;
+use crate::quant::PackedLayout;
+
+/// Where results go: row `n` of the destination starts at `n * stride`.
+#[derive(Clone, Copy)]
+pub(super) struct Destination {
+    pub(super) values: *mut f32,
+    pub(super) stride: usize,
+}
+
+/// One share of a product with coded weights.
+pub(super) struct CodedShare<'a> {
+    pub(super) weight: &'a CpuMatrix,
+    pub(super) x: &'a QuantizedRows,
+    pub(super) tiles: Range<usize>,
+    pub(super) dst: Destination,
+}
+
+/// One share of a product with dense weights; `x` is `[n, columns]`.
+pub(super) struct DenseShare<'a> {
+    pub(super) weight: &'a CpuMatrix,
+    pub(super) x: &'a [f32],
+    pub(super) tiles: Range<usize>,
+    pub(super) dst: Destination,
+}
+
+/// What the inner loop of coded weights reads.
+struct Coded<'a> {
+    low: *const u8,
+    high: *const u8,
+    scales: *const u8,
+    rows: usize,
+    /// Columns as stored.
+    padded: usize,
+    group: usize,
+    x: &'a QuantizedRows,
+}
+
+/// Multiplies the tiles of a share.
+///
+/// # Safety
+/// The processor has `I`; `weight` is coded, with as many columns as `x`, and `tiles` exist;
+/// rows `4 * tiles` of `dst` are writable for each row of `x`, and nobody else touches them.
+#[inline(always)]
+pub(super) unsafe fn coded<I: Isa>(share: &CodedShare<'_>) {
+    let PackedLayout::Coded { codes, group, affine } = share.weight.layout() else { return };
+    let (low, high, scales) = share.weight.planes();
+    let matrix = Coded {
+        low: low.as_ptr().cast(),
+        high: high.as_ptr().cast(),
+        scales: scales.as_ptr().cast(),
+        rows: share.weight.rows(),
+        padded: share.weight.layout().padded_columns(share.weight.columns()),
+        group,
+        x: share.x,
+    };
+    // SAFETY: the caller's promises; each arm is the code of one width.
+    unsafe {
+        match codes.bits() {
+            2 => coded_width::<I, 2>(&matrix, share, affine),
+            3 => coded_width::<I, 3>(&matrix, share, affine),
+            4 => coded_width::<I, 4>(&matrix, share, affine),
+            5 => coded_width::<I, 5>(&matrix, share, affine),
+            6 => coded_width::<I, 6>(&matrix, share, affine),
+            _ => coded_width::<I, 8>(&matrix, share, affine),
+        }
+    }
+}
+
+/// # Safety
+/// As [`coded`].
+#[inline(always)]
+unsafe fn coded_width<I: Isa, const BITS: usize>(matrix: &Coded<'_>, share: &CodedShare<'_>, affine: bool) {
+    // SAFETY: the caller's promises.
+    unsafe {
+        match (affine, matrix.group) {
+            (false, 16) => coded_tiles::<I, BITS, false, true>(matrix, share),
+            (false, _) => coded_tiles::<I, BITS, false, false>(matrix, share),
+            (true, 16) => coded_tiles::<I, BITS, true, true>(matrix, share),
+            (true, _) => coded_tiles::<I, BITS, true, false>(matrix, share),
+        }
+    }
+}
+
+/// # Safety
+/// As [`coded`].
+#[inline(always)]
+unsafe fn coded_tiles<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT: bool>(
+    matrix: &Coded<'_>,
+    share: &CodedShare<'_>,
+) {
+    let mut first = share.tiles.start;
+    while first < share.tiles.end {
+        let mut tiles = [first; 4];
+        for (i, tile) in tiles.iter_mut().enumerate() {
+            *tile = (first + i).min(share.tiles.end - 1);
+        }
+        let rows = 4 * first..(4 * (first + I::TILES).min(share.tiles.end)).min(matrix.rows);
+        let mut n = 0;
+        while n < matrix.x.rows {
+            let count = (matrix.x.rows - n).min(I::COLUMNS);
+            let columns = n..n + count;
+            // SAFETY: the caller's promises; `columns` are rows of `x`.
+            unsafe {
+                match (count, I::COLUMNS) {
+                    (1, _) => block::<I, BITS, AFFINE, SPLIT, 1>(matrix, &tiles, columns, rows.clone(), share.dst),
+                    (2..=4, _) | (_, 4) => {
+                        block::<I, BITS, AFFINE, SPLIT, 4>(matrix, &tiles, columns, rows.clone(), share.dst);
+                    }
+                    _ => block::<I, BITS, AFFINE, SPLIT, 8>(matrix, &tiles, columns, rows.clone(), share.dst),
+                }
+            }
+            n += count;
+        }
+        first += I::TILES;
+    }
+}
+
+/// Multiplies one block and writes `rows` of it. With fewer than `N` columns the last is computed again.
+///
+/// # Safety
+/// As [`coded`]; `tiles` and `columns` exist.
+#[inline(always)]
+unsafe fn block<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT: bool, const N: usize>(
+    matrix: &Coded<'_>,
+    tiles: &[usize; 4],
+    columns: Range<usize>,
+    rows: Range<usize>,
+    dst: Destination,
+) {
+    let mut indices = [columns.start; N];
+    for (i, index) in indices.iter_mut().enumerate() {
+        *index = (columns.start + i).min(columns.end - 1);
+    }
+    // SAFETY: the caller's promises.
+    let sums = unsafe { block_sums::<I, BITS, AFFINE, SPLIT, N>(matrix, tiles, &indices) };
+    let mut lanes = [0f32; 16];
+    for (sum, n) in sums.into_iter().zip(columns) {
+        // SAFETY: `lanes` holds the widest register; the destination's rows are ours.
+        unsafe {
+            I::store(lanes.as_mut_ptr(), sum);
+            let to = dst.values.add(n * dst.stride + rows.start);
+            std::ptr::copy_nonoverlapping(lanes.as_ptr(), to, rows.len());
+        }
+    }
+}
+
+/// The sums of a block, a register for each of `N` activation rows.
+///
+/// # Safety
+/// As [`block`].
+#[inline(always)]
+unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT: bool, const N: usize>(
+    matrix: &Coded<'_>,
+    tiles: &[usize; 4],
+    columns: &[usize; N],
+) -> [I::F; N] {
+    let x = matrix.x;
+    let chunks = matrix.padded / BLOCK;
+    let (low_bits, high_bits) = plane_bits(BITS);
+    let scale_bytes = if AFFINE { 16 } else { 8 };
+    // SAFETY: the planes are as long as the layout says (checked when the matrix was made), and the activations are
+    // padded to the widest group, so every chunk lies inside both.
+    unsafe {
+        let low = tile_pointers(matrix.low, tiles, matrix.padded * low_bits / 2);
+        let high = tile_pointers(matrix.high, tiles, matrix.padded * high_bits / 2);
+        let scales = tile_pointers(matrix.scales, tiles, matrix.padded / matrix.group * scale_bytes);
+        let mut sums = [I::splat(0.0); N];
+        for chunk in 0..chunks {
+            let w = unpack::<I, BITS>(&low, &high, chunk);
+            if SPLIT {
+                for half in 0..2 {
+                    let words = [w[4 * half], w[4 * half + 1], w[4 * half + 2], w[4 * half + 3]];
+                    let scales = group_scales::<I, AFFINE>(&scales, (2 * chunk + half) * scale_bytes);
+                    for (sum, &n) in sums.iter_mut().zip(columns) {
+                        let at = n * x.padded + chunk * BLOCK + 16 * half;
+                        let (codes, wide) = (x.codes.as_ptr().add(at), x.wide.as_ptr().wrapping_add(at));
+                        let acc = I::dot16::<BITS>(I::zero_acc(), words, codes, wide);
+                        let total = *x.sums.as_ptr().add(at / 16);
+                        let step = *x.scales.as_ptr().add(at / BLOCK);
+                        *sum = scaled::<I, BITS, AFFINE>(*sum, acc, (total, step), scales);
+                    }
+                }
+            } else {
+                let scales = group_scales::<I, AFFINE>(&scales, chunk * BLOCK / matrix.group * scale_bytes);
+                for (sum, &n) in sums.iter_mut().zip(columns) {
+                    let at = n * x.padded + chunk * BLOCK;
+                    let acc = I::dot32::<BITS>(w, x.codes.as_ptr().add(at), x.wide.as_ptr().wrapping_add(at));
+                    let total = *x.sums.as_ptr().add(at / 16) + *x.sums.as_ptr().add(at / 16 + 1);
+                    let step = *x.scales.as_ptr().add(at / BLOCK);
+                    *sum = scaled::<I, BITS, AFFINE>(*sum, acc, (total, step), scales);
+                }
+            }
+        }
+        sums
+    }
+}
+
+/// Bits per code of the low and high plane.
+const fn plane_bits(bits: usize) -> (usize, usize) {
+    match bits {
+        2 => (2, 0),
+        3 => (2, 1),
+        4 => (4, 0),
+        5 => (4, 1),
+        6 => (4, 2),
+        _ => (8, 0),
+    }
+}
+
+/// # Safety
+/// The plane holds the tiles, `tile_bytes` each.
+#[inline(always)]
+unsafe fn tile_pointers(plane: *const u8, tiles: &[usize; 4], tile_bytes: usize) -> TilePointers {
+    let mut pointers = [plane; 4];
+    for (pointer, &tile) in pointers.iter_mut().zip(tiles) {
+        // SAFETY: the caller's promise; an absent plane has 0 bytes a tile.
+        *pointer = unsafe { plane.add(tile * tile_bytes) };
+    }
+    pointers
+}
+
+/// The codes of 32 columns: register `i` holds columns `4 * i..4 * i + 4`, unsigned but for 8 bits without `B8_ZERO`.
+///
+/// # Safety
+/// The planes hold chunk `chunk` of every tile.
+#[inline(always)]
+unsafe fn unpack<I: Isa, const BITS: usize>(low: &TilePointers, high: &TilePointers, chunk: usize) -> [I::W; 8] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if BITS == 8 {
+            let mut w = I::load_words::<8>(low, 128 * chunk);
+            for w in &mut w {
+                *w = I::bias_b8(*w);
+            }
+            return w;
+        }
+        if BITS <= 3 {
+            let pairs = I::load_words::<2>(low, 32 * chunk);
+            let mut w = [pairs[0]; 8];
+            for (i, w) in w.iter_mut().enumerate() {
+                *w = I::bits(pairs[i / 4], 2 * (i % 4) as i32, 0b11);
+            }
+            if BITS == 3 {
+                let [bit] = I::load_words::<1>(high, 16 * chunk);
+                for (i, w) in w.iter_mut().enumerate() {
+                    *w = I::or(*w, I::bits(bit, i as i32 - 2, 0b100));
+                }
+            }
+            return w;
+        }
+        let nibbles = I::load_words::<4>(low, 64 * chunk);
+        let mut w = [nibbles[0]; 8];
+        for (i, w) in w.iter_mut().enumerate() {
+            *w = I::bits(nibbles[i / 2], 4 * (i % 2) as i32, 0x0F);
+        }
+        if BITS == 5 {
+            let [bit] = I::load_words::<1>(high, 16 * chunk);
+            for (i, w) in w.iter_mut().enumerate() {
+                *w = I::or(*w, I::bits(bit, i as i32 - 4, 0x10));
+            }
+        }
+        if BITS == 6 {
+            let pairs = I::load_words::<2>(high, 32 * chunk);
+            for (i, w) in w.iter_mut().enumerate() {
+                *w = I::or(*w, I::bits(pairs[i / 4], 2 * (i % 4) as i32 - 4, 0x30));
+            }
+        }
+        w
+    }
+}
+
+/// # Safety
+/// The scale planes hold a group at `offset`.
+#[inline(always)]
+unsafe fn group_scales<I: Isa, const AFFINE: bool>(scales: &TilePointers, offset: usize) -> (I::F, I::F) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if AFFINE {
+            return I::affine_scales(scales, offset);
+        }
+        (I::scales(scales, offset), I::splat(0.0))
+    }
+}
+
+/// Adds a group's integer sum to the float sums; `(total, step)` are the sum of its activation codes and their scale.
+///
+/// # Safety
+/// The processor has `I`.
+#[inline(always)]
+unsafe fn scaled<I: Isa, const BITS: usize, const AFFINE: bool>(
+    sum: I::F,
+    acc: I::Acc,
+    (total, step): (i32, f32),
+    (scale, bias): (I::F, I::F),
+) -> I::F {
+    // What a legal operand exceeds the signed code by, and what the layout's zero code is.
+    let offset = match BITS {
+        8 => I::B8_ZERO,
+        _ if AFFINE => 0,
+        _ => 1 << (BITS - 1),
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let dot = I::mul(I::finish(acc, -offset * total), I::splat(step));
+        let sum = if AFFINE { I::fma(bias, I::splat(step * total as f32), sum) } else { sum };
+        I::fma(dot, scale, sum)
+    }
+}
+
+/// Multiplies the tiles of a share with dense weights.
+///
+/// # Safety
+/// The processor has `I`; `weight` is dense; `x` holds whole rows; the rest as for [`coded`].
+#[inline(always)]
+pub(super) unsafe fn dense<I: Isa>(share: &DenseShare<'_>) {
+    let columns = share.weight.columns();
+    let n = share.x.len() / columns.max(1);
+    let end = (4 * share.tiles.end).min(share.weight.rows());
+    let mut row = 4 * share.tiles.start;
+    while row < end {
+        let mut rows = [row; 4];
+        for (i, index) in rows.iter_mut().enumerate() {
+            *index = (row + i).min(end - 1);
+        }
+        for n in 0..n {
+            let x = &share.x[n * columns..(n + 1) * columns];
+            // SAFETY: the caller's promises.
+            let sums = unsafe {
+                match share.weight.layout() {
+                    PackedLayout::F16 => dense_rows::<I, true>(share.weight, rows, x),
+                    _ => dense_rows::<I, false>(share.weight, rows, x),
+                }
+            };
+            for (row, sum) in (row..end).zip(sums) {
+                // SAFETY: the destination's rows are ours.
+                unsafe { *share.dst.values.add(n * share.dst.stride + row) = sum };
+            }
+        }
+        row += 4;
+    }
+}
+
+/// Products of four weight rows with one activation row.
+///
+/// # Safety
+/// The processor has `I`; the weight is dense with `x.len()` columns, in f16 if `HALF`, and has the rows.
+#[inline(always)]
+unsafe fn dense_rows<I: Isa, const HALF: bool>(weight: &CpuMatrix, rows: [usize; 4], x: &[f32]) -> [f32; 4] {
+    let plane = weight.planes().0.as_ptr();
+    let stride = weight.layout().padded_columns(x.len());
+    // SAFETY: the plane holds `stride` values a row, and loops end at `x.len()`.
+    unsafe {
+        let mut sums = [I::splat(0.0); 4];
+        let mut k = 0;
+        while k + I::LANES <= x.len() {
+            let x = I::load(x.as_ptr().add(k));
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                let at = row * stride + k;
+                let w =
+                    if HALF { I::load_f16(plane.cast::<u16>().add(at)) } else { I::load(plane.cast::<f32>().add(at)) };
+                *sum = I::fma(w, x, *sum);
+            }
+            k += I::LANES;
+        }
+        let mut sums = I::sum4(sums);
+        while k < x.len() {
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                let at = row * stride + k;
+                let w = if HALF { f16_to_f32(*plane.cast::<u16>().add(at)) } else { *plane.cast::<f32>().add(at) };
+                *sum += w * x[k];
+            }
+            k += 1;
+        }
+        sums
+    }
+}

@@ -1,0 +1,49 @@
+//! A check at load that the kernels about to be used multiply rightly on this processor.
+
+use super::{Compute, CpuMatrix, MatmulInput, MatmulJob, QuantizedRows};
+use crate::error::{Error, Result};
+
+/// Rows compared.
+const ROWS: usize = 16;
+/// Activation rows: the block of one and the block of several are different code.
+const COLUMNS: [usize; 2] = [1, 5];
+/// Mean squared error allowed, as a share of the mean square: float rounding only.
+const TOLERANCE: f64 = 1e-9;
+
+/// Multiplies `weight` with a fixed input and compares its first rows with plain sums in double precision.
+///
+/// # Errors
+/// `Internal`, saying what was found, when they disagree.
+pub fn self_test(compute: &Compute, weight: &CpuMatrix) -> Result<()> {
+    for n in COLUMNS {
+        let columns = weight.columns();
+        let values: Vec<f32> = (0..n * columns).map(|i| ((i * 37 + i / 7) % 101) as f32 / 50.0 - 1.0).collect();
+        let mut quantized = QuantizedRows::default();
+        compute.quantize(&values, n, columns, &mut quantized)?;
+        let mut found = vec![f32::NAN; n * weight.rows()];
+        let input = MatmulInput { values: &values, quantized: Some(&quantized), rows: n };
+        compute.matmul(input, &mut [MatmulJob { weight, dst: &mut found }])?;
+        let mut row = vec![0f32; columns];
+        let (mut error, mut norm) = (0f64, 0f64);
+        for index in 0..ROWS.min(weight.rows()) {
+            weight.row(index, &mut row)?;
+            for i in 0..n {
+                let x = |k: usize| {
+                    if weight.is_coded() { quantized.value(i, k) } else { f64::from(values[i * columns + k]) }
+                };
+                let products = row.iter().enumerate().map(|(k, w)| f64::from(*w) * x(k));
+                let expected: f64 = products.clone().sum();
+                norm += products.map(|product| product * product).sum::<f64>();
+                error += (expected - f64::from(found[i * weight.rows() + index])).powi(2);
+            }
+        }
+        if !(error <= norm * TOLERANCE) {
+            let name = compute.kernels().name();
+            return Err(Error::internal(format!(
+                "the {name} kernels of {} are wrong by {error:e} in {norm:e}",
+                weight.layout().name()
+            )));
+        }
+    }
+    Ok(())
+}
