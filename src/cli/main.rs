@@ -7,6 +7,7 @@ mod generate;
 mod inspect;
 mod interrupt;
 mod logits;
+mod machine;
 mod model;
 mod models;
 mod ops;
