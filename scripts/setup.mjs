@@ -4,7 +4,7 @@
 import { pathToFileURL } from 'node:url';
 import { needBindgen } from './lib/bindgen.mjs';
 import { findChromium, findVulkan } from './lib/graphics.mjs';
-import { DEFAULT_MODEL, findModel, pullModel } from './lib/models.mjs';
+import { DEFAULT_MODEL, findModel, hasPip, pullModel } from './lib/models.mjs';
 import { needPackages } from './lib/packages.mjs';
 import { progressPrinter } from './lib/progress.mjs';
 import { findRust, findWasmTarget } from './lib/rust.mjs';
@@ -47,6 +47,16 @@ async function needSystem(parts, report) {
 
 async function needModel(name) {
   const model = findModel(name);
+  try {
+    return await pull(model);
+  } catch (error) {
+    if ((await hasPip()) || !hasApt()) throw error;
+    await aptInstall(['python3', 'python3-pip']);
+    return pull(model);
+  }
+}
+
+async function pull(model) {
   const onProgress = progressPrinter(model.name);
   try {
     return await pullModel(model, { onProgress, note: (line) => say(`setup: ${line}`) });

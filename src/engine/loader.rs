@@ -88,6 +88,7 @@ impl Loader {
         if lengths.is_empty() {
             return Err(Error::invalid_argument("expected at least one model file, found none"));
         }
+        config.quantization.check()?;
         let mut candidates = config.backend.candidates()?;
         candidates.retain(|row| rejected.iter().all(|rejection| rejection.backend != row.name));
         Ok(Self {

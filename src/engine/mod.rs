@@ -10,7 +10,7 @@ mod model;
 mod text;
 mod vocabulary;
 
-pub use config::{Backend, EdgeConfig, KvCache, Model};
+pub use config::{Backend, EdgeConfig, KvCache, Model, Quantization};
 #[cfg(not(target_arch = "wasm32"))]
 pub use edge::{Edge, TokenStream};
 pub use loader::{Loader, Need};

@@ -46,5 +46,4 @@ impl Text {
             Error::template("this file has no chat template: use `complete` for raw text, or give a `chatTemplate`")
         })
     }
-
 }

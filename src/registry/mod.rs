@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 #[cfg(not(target_arch = "wasm32"))]
 pub use cache::{cache_folder, cached, model_path};
 #[cfg(not(target_arch = "wasm32"))]
-pub use pull::{Phase, Progress, fetch_url, pull};
+pub use pull::{Phase, Progress, fetch_url, locate, pull};
 
 /// The registry table as JSON, as the scripts and the JS package read it too.
 pub const TABLE: &str = include_str!("models.json");

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use super::{ModelEntry, PackageMember, Source, cache_folder, find, model_path};
+use super::{ModelEntry, PackageMember, Source, cache_folder, cached, find, model_path};
 use crate::error::{Error, ErrorKind, Result};
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -49,6 +49,18 @@ pub type OnProgress<'a> = dyn FnMut(Progress) + 'a;
 pub fn pull(name: &str, on_progress: &mut OnProgress) -> Result<PathBuf> {
     let entry = find(name)?;
     pull_to(entry, &model_path(entry)?, on_progress)
+}
+
+/// The named model's path; downloads it first where it is not in the cache folder. Unlike [`pull`], this does not read
+/// a file that is there.
+///
+/// # Errors
+/// As [`pull`].
+pub fn locate(name: &str, on_progress: &mut OnProgress) -> Result<PathBuf> {
+    match cached(find(name)?)? {
+        Some(path) => Ok(path),
+        None => pull(name, on_progress),
+    }
 }
 
 /// Downloads any URL into the cache folder, once, and returns the file's path.

@@ -18,6 +18,6 @@ mod vocabulary;
 
 pub use control::{ControlMatch, ControlTokens};
 pub use detokenizer::{Detokenizer, Start};
-pub use template::{Rendered, Segment};
+pub use template::{ChatTemplate, Clock, RenderOptions, Rendered, Segment};
 pub use tokenizer::{Special, Tokenizer};
 pub use vocabulary::Vocabulary;
