@@ -27,6 +27,9 @@ export interface FileContext {
   openStream(resource: number): ReadableStream<Uint8Array>;
 }
 
+/** How reading a file ended; what came of an unfinished file is kept for later unless it is of no use. */
+export type Outcome = 'complete' | 'keep' | 'discard';
+
 /** One file, read once from its beginning. */
 export interface FileStream {
   readonly name: string;
@@ -35,8 +38,8 @@ export interface FileStream {
   /** Bytes that need no transfer: the part an earlier download left. */
   readonly had: number;
   read(): Promise<Uint8Array | null>;
-  /** Ends reading: `complete` after the last byte, otherwise giving up. */
-  close(complete: boolean): Promise<void>;
+  /** Ends reading, after the last byte ('complete') or before. */
+  close(outcome: Outcome): Promise<void>;
 }
 
 /** A file whose place is known: names were looked up. */
@@ -136,11 +139,11 @@ class DownloadedFile implements FileStream {
     return this.#take(chunk);
   }
 
-  async close(complete: boolean): Promise<void> {
-    const fault = complete ? this.#fault() : null;
+  async close(outcome: Outcome): Promise<void> {
+    const fault = outcome === 'complete' ? this.#fault() : null;
     await this.#download.close();
-    if (complete && !fault) await this.#entry?.commit();
-    else await this.#entry?.abandon(fault !== null);
+    if (outcome === 'complete' && !fault) await this.#entry?.commit();
+    else await this.#entry?.abandon(fault !== null || outcome === 'discard');
     if (fault) throw fault;
   }
 
@@ -221,7 +224,7 @@ export class FileWindow {
     this.#chunks = [];
     if (this.#isClosed) return;
     this.#isClosed = true;
-    await this.file.close(true);
+    await this.file.close('complete');
   }
 
   async #fill(end: number): Promise<void> {

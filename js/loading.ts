@@ -1,7 +1,7 @@
 // Loads a model: finds its files, opens a device, and carries bytes from the files to the WASM module as it asks for them.
 
 import { openStore } from './cache.js';
-import { EdgeError } from './errors.js';
+import { EdgeError, isErrorData } from './errors.js';
 import { FileWindow, openFile } from './files.js';
 import type { FileContext, FileStream, PlacedFile } from './files.js';
 import { probeGpu } from './gpu.js';
@@ -33,7 +33,7 @@ type LoaderNeed =
   | { need: 'finish' };
 
 /** What the engine says of itself. */
-type EngineFacts = Pick<LoadedFacts, 'backend' | 'reason' | 'rejected' | 'threads' | 'variants' | 'selfTest' | 'contextTokens'>;
+type EngineFacts = Pick<LoadedFacts, 'backend' | 'reason' | 'rejected' | 'device' | 'threads' | 'variants' | 'selfTest' | 'contextTokens'>;
 
 /** What a load may use of its surroundings. */
 export interface LoadContext {
@@ -60,13 +60,13 @@ export async function loadModel(options: LoadOptions, context: LoadContext): Pro
     await files.open();
     const { engine, gpu, rejected } = await load(options, files, context);
     const facts: EngineFacts = JSON.parse(engine.diagnostics()) as EngineFacts;
-    const reason = options.backend === 'auto' ? facts.reason : `${facts.backend} was asked for`;
     const adapter = gpu && facts.backend === 'webgpu' ? { adapter: gpu.adapter } : {};
     if (facts.backend !== 'webgpu') gpu?.destroy();
+    const allRejected = mergeRejected(rejected, facts.rejected);
     const cache = { kind: files.origin === 'caller' ? 'none' : (store?.kind ?? 'none'), hit: files.origin === 'cache' };
-    return { engine, gpu: facts.backend === 'webgpu' ? gpu : null, facts: { ...facts, reason, rejected: mergeRejected(rejected, facts.rejected), ...adapter, wasmModule: MODULE_FILE, cache } };
+    return { engine, gpu: facts.backend === 'webgpu' ? gpu : null, facts: { ...facts, reason: reasonOf(options, facts, allRejected), rejected: allRejected, ...adapter, wasmModule: MODULE_FILE, cache } };
   } catch (error) {
-    await files.abandon();
+    await files.abandon(error);
     throw error;
   }
 }
@@ -75,6 +75,13 @@ type Rejected = LoadedFacts['rejected'];
 
 function mergeRejected(ours: Rejected, theirs: Rejected): Rejected {
   return [...ours, ...theirs.filter((row) => !ours.some((known) => known.backend === row.backend))];
+}
+
+function reasonOf(options: LoadOptions, facts: EngineFacts, rejected: Rejected): string {
+  if (options.backend !== 'auto') return `backend: '${options.backend}' was asked for`;
+  const others = rejected.filter((row) => row.backend !== facts.backend);
+  if (others.length === 0) return 'the first choice works';
+  return others.map((row) => `${row.backend}: ${row.reason}`).join('; ');
 }
 
 /** Drives the loader until there is an engine. */
@@ -216,8 +223,10 @@ class ModelFiles {
     this.#progress?.finish(this.#windows.at(-1)?.file.name ?? '');
   }
 
-  async abandon(): Promise<void> {
-    for (const window of this.#windows) await window.file.close(false).catch(() => {});
+  /** Lets the files go after an error; a download that turned out to be no good model is not continued later. */
+  async abandon(error: unknown): Promise<void> {
+    const isUseless = isErrorData(error) && ['malformed-file', 'integrity'].includes(error.code);
+    for (const window of this.#windows) await window.file.close(isUseless ? 'discard' : 'keep').catch(() => {});
   }
 
   #window(shard: number): FileWindow {
@@ -234,7 +243,7 @@ class ModelFiles {
   async #reopen(shard: number): Promise<void> {
     const spec = this.#specs[shard];
     if (!spec) throw new EdgeError('internal', `there is no shard ${shard}`);
-    await this.#window(shard).file.close(false);
+    await this.#window(shard).file.close('keep');
     if (spec.kind === 'stream') throw new EdgeError('unsupported-model', 'this file cannot be loaded from a stream: give a Blob or a URL', { path: 'model' });
     const file = await openFile(spec, this.#context);
     // Bytes that come a second time are not progress.

@@ -170,6 +170,8 @@ export interface Diagnostics {
   reason: string;
   rejected: { backend: BackendName; reason: string }[];
   adapter?: AdapterFacts;
+  /** The device as the backend names it: the adapter, or the instruction set. */
+  device: string;
   wasmModule: string;
   threads: number;
   /** Whether a worker runs it, and if not, why. */

@@ -21,6 +21,8 @@ pub mod registry;
 pub mod shader;
 pub mod tensor;
 pub mod text;
+#[cfg(target_arch = "wasm32")]
+pub mod web;
 
 pub use engine::{Backend, ChatOptions, EdgeConfig, KvCache, Message, Model, Quantization};
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,0 +1,59 @@
+//! The border to JavaScript. Only here are `wasm_bindgen` and `js_sys`; across it go numbers, strings (JSON where a value
+//! has parts), typed arrays, and errors as `{ code, message, path }`. JS pulls: nothing here calls back, fetches or waits.
+
+mod engine;
+mod error;
+mod hash;
+mod loader;
+mod options;
+mod slot;
+
+pub use engine::{Engine, Generation};
+pub use hash::Sha256;
+pub use loader::Loader;
+
+use crate::engine::Clock;
+use std::cell::RefCell;
+use wasm_bindgen::prelude::wasm_bindgen;
+
+thread_local! {
+    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Runs when the module is instantiated: a panic stops it, and leaves its message for [`last_panic`].
+#[wasm_bindgen(start)]
+pub fn start() {
+    std::panic::set_hook(Box::new(|info| {
+        let message = info.to_string();
+        LAST_PANIC.with(|last| {
+            if let Ok(mut last) = last.try_borrow_mut() {
+                *last = Some(message);
+            }
+        });
+    }));
+}
+
+/// The message of the panic that stopped the module; `undefined` when none did.
+#[wasm_bindgen(js_name = lastPanic)]
+#[must_use]
+pub fn last_panic() -> Option<String> {
+    LAST_PANIC.with(|last| last.try_borrow().ok().and_then(|message| message.clone()))
+}
+
+/// The model registry as JSON.
+#[wasm_bindgen]
+#[must_use]
+pub fn registry() -> String {
+    crate::registry::TABLE.to_owned()
+}
+
+/// The platform's clock.
+fn clock() -> Clock {
+    let offset = -js_sys::Date::new_0().get_timezone_offset();
+    Clock { now_ms: js_sys::Date::now, utc_offset_minutes: offset as i32 }
+}
+
+/// What JS calls a backend: the one name that differs is that of the GPU's.
+fn name_for_js(backend: &str) -> &str {
+    if backend == "wgpu" { "webgpu" } else { backend }
+}

@@ -1,0 +1,112 @@
+//! The JSON that JS sends, as plain data. Names are those of `js/protocol.ts`.
+
+use crate::engine::{ChatOptions, EdgeConfig, Rejection};
+use crate::error::{Error, Result};
+use crate::generate::GenerateOptions;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// What a loader is told.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoaderOptions {
+    backend: String,
+    lengths: Vec<Option<u64>>,
+    rejected: Vec<Rejection>,
+    engine: EngineOptions,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct EngineOptions {
+    kv_cache: String,
+    max_context_tokens: Option<usize>,
+    max_memory_bytes: Option<u64>,
+    threads: Option<usize>,
+    chat_template: Option<String>,
+}
+
+/// What the engine's loader takes.
+pub struct LoaderInput {
+    /// The user's choices.
+    pub config: EdgeConfig,
+    /// Sizes of the files.
+    pub lengths: Vec<Option<u64>>,
+    /// Backends ruled out in JS, by their names here.
+    pub rejected: Vec<Rejection>,
+}
+
+impl LoaderOptions {
+    /// As the engine takes them.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub fn into_input(self) -> Result<LoaderInput> {
+        let engine = self.engine;
+        let config = EdgeConfig {
+            backend: self.backend.parse()?,
+            kv_cache: engine.kv_cache.parse()?,
+            max_context_tokens: engine.max_context_tokens.unwrap_or(0),
+            max_memory_bytes: engine.max_memory_bytes.unwrap_or(0),
+            threads: engine.threads.unwrap_or(0),
+            chat_template: engine.chat_template,
+            ..EdgeConfig::default()
+        };
+        let rejected = self.rejected.into_iter().map(|row| Rejection { backend: name_here(row.backend), ..row }).collect();
+        Ok(LoaderInput { config, lengths: self.lengths, rejected })
+    }
+}
+
+fn name_here(backend: String) -> String {
+    if backend == "webgpu" { "wgpu".to_owned() } else { backend }
+}
+
+/// What to generate.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum GenerateRequest {
+    /// The next turn of a conversation.
+    Chat {
+        /// The turns, as the template sees them.
+        messages: Vec<Value>,
+        /// Further variables of the template.
+        #[serde(default)]
+        template_kwargs: Map<String, Value>,
+        /// The beginning of the answer.
+        prefill: Option<String>,
+        /// How tokens are chosen.
+        sampling: Value,
+    },
+    /// A text to continue.
+    Complete {
+        /// The text.
+        prompt: String,
+        /// How tokens are chosen.
+        sampling: Value,
+    },
+}
+
+impl GenerateRequest {
+    /// How tokens are chosen.
+    ///
+    /// # Errors
+    /// An option is unknown or of the wrong type.
+    pub fn sampling(&self) -> Result<GenerateOptions> {
+        let (Self::Chat { sampling, .. } | Self::Complete { sampling, .. }) = self;
+        GenerateOptions::from_json(sampling)
+    }
+}
+
+/// Options for the template alone.
+pub fn template_options(template_kwargs: Map<String, Value>, prefill: Option<String>) -> ChatOptions {
+    ChatOptions { template_kwargs, prefill, ..ChatOptions::default() }
+}
+
+/// Reads JSON from JS; what does not fit is a fault of the package.
+///
+/// # Errors
+/// The text is not the JSON of a `T`.
+pub fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {
+    serde_json::from_str(json).map_err(|error| Error::internal(format!("unexpected request: {error}")))
+}

@@ -1,0 +1,84 @@
+// What callers pass: wrong values are named, right ones arrive.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { EdgeError } from '../../js/errors.js';
+import { chatRequest, checkEdgeOptions, completeRequest, loadOptions } from '../../js/options.js';
+import type { ChatMessage, ChatOptions, EdgeOptions } from '../../js/types.js';
+
+const HELLO: ChatMessage[] = [{ role: 'user', content: 'Hello' }];
+
+function refuses(work: () => unknown, pattern: RegExp): void {
+  assert.throws(work, (error) => error instanceof EdgeError && error.code === 'invalid-argument' && pattern.test(error.message));
+}
+
+test('wrong_edge_options_are_named', () => {
+  const cases: [unknown, RegExp][] = [
+    [{ modle: 'x' }, /unknown option modle; known: model/],
+    [{ backend: 'cuda' }, /backend: expected auto, webgpu, cpu, found "cuda"/],
+    [{ quantization: 'afq-4' }, /quantization: expected auto, none/],
+    [{ maxContextTokens: 0 }, /maxContextTokens: expected a whole number/],
+    [{ maxContextTokens: 1.5 }, /maxContextTokens/],
+    [{ threads: Number.NaN }, /threads/],
+    [{ fetch: 'no' }, /fetch: expected a function/],
+    [{ signal: {} }, /signal: expected an AbortSignal/],
+  ];
+  for (const [options, pattern] of cases) refuses(() => checkEdgeOptions(options as EdgeOptions), pattern);
+});
+
+test('wrong_messages_are_named', () => {
+  const cases: [unknown, RegExp][] = [
+    [[], /messages: expected a list of at least one message/],
+    ['Hello', /messages: expected a list/],
+    [[{ role: 'robot', content: 'x' }], /messages\[0\]\.role: expected system, user/],
+    [[{ role: 'user', content: 5 }], /messages\[0\]\.content/],
+    [[{ role: 'user', content: [{ type: 'image_url' }] }], /messages\[0\]\.content\[0\]: expected \{ type: 'text'/],
+    [[null], /messages\[0\]: expected/],
+  ];
+  for (const [messages, pattern] of cases) refuses(() => chatRequest(messages as ChatMessage[], {}), pattern);
+});
+
+test('wrong_sampling_values_are_named', () => {
+  const cases: [unknown, RegExp][] = [
+    [{ temperature: Number.NaN }, /temperature: expected a finite number/],
+    [{ topP: '0.5' }, /topP/],
+    [{ stop: [1] }, /stop\[0\]/],
+    [{ logitBias: { abc: 1 } }, /logitBias/],
+    [{ tools: [] }, /unknown option tools/],
+    [{ prefill: 5 }, /prefill: expected a string/],
+  ];
+  for (const [options, pattern] of cases) refuses(() => chatRequest(HELLO, options as ChatOptions), pattern);
+  refuses(() => completeRequest('x', { prefill: 'y' } as ChatOptions), /unknown option prefill/);
+});
+
+test('a_request_carries_text_parts_joined_and_lists_made_plain', () => {
+  const request = chatRequest([{ role: 'user', content: [{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }] }], {
+    stop: 'x', logitBias: { 7: -1 }, temperature: 0, prefill: 'Sure', chatTemplateKwargs: { enable_thinking: false },
+  });
+  assert.deepEqual(request, {
+    kind: 'chat', messages: [{ role: 'user', content: 'ab' }], templateKwargs: { enable_thinking: false }, prefill: 'Sure',
+    sampling: { temperature: 0, stop: ['x'], logitBias: [[7, -1]] },
+  });
+});
+
+test('lone_surrogates_become_replacement_characters', () => {
+  const request = completeRequest('a\ud800b\udc00c\ud83d\ude42', {});
+  assert.deepEqual(request, { kind: 'complete', prompt: 'a\ufffdb\ufffdc\ud83d\ude42', sampling: {} });
+});
+
+test('model_sources_are_described', () => {
+  const files = (model: NonNullable<EdgeOptions['model']>) => loadOptions({ model }, () => -1).files;
+  assert.deepEqual(files('smollm2-135m-instruct'), [{ kind: 'name', name: 'smollm2-135m-instruct' }]);
+  assert.deepEqual(files('hf:owner/repo:Q4_K_M'), [{ kind: 'hub', owner: 'owner', repo: 'repo', quant: 'Q4_K_M' }]);
+  assert.deepEqual(files('https://x.example/a%20b.gguf?v=1'), [{ kind: 'url', urls: ['https://x.example/a%20b.gguf?v=1'], name: 'a b.gguf' }]);
+  const sha256 = 'A'.repeat(64);
+  assert.deepEqual(files({ url: 'https://x.example/m.gguf', sha256 }), [{ kind: 'url', urls: ['https://x.example/m.gguf'], name: 'm.gguf', sha256: sha256.toLowerCase() }]);
+  assert.deepEqual(files('./folder/m.gguf').map((file) => file.kind), ['path']);
+  const split = files('https://x.example/m-00002-of-00003.gguf');
+  assert.deepEqual(split.map((file) => 'name' in file && file.name), ['m-00001-of-00003.gguf', 'm-00002-of-00003.gguf', 'm-00003-of-00003.gguf']);
+  assert.deepEqual(files([new Uint8Array(1), new Blob([])]).map((file) => file.kind), ['bytes', 'blob']);
+  assert.deepEqual(files(new ReadableStream<Uint8Array>()), [{ kind: 'stream', resource: -1, name: 'stream' }]);
+  for (const bad of ['', 'hf:owner', [], { url: 'https://x.example/m.gguf', sha256: 'abc' }, 7, ['smollm2']]) {
+    refuses(() => files(bad as never), /./);
+  }
+});
