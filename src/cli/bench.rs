@@ -110,10 +110,16 @@ fn figures(edge: &Edge, results: &[GenerateResult], load_ms: f64, profile: Optio
     // A GPU's memory cannot be measured from here.
     let stream_rate = (memory.gpu_bytes == 0).then(|| machine::stream_gb_per_second(report.threads));
     let used = decode_rate * info.weight_bytes as f64 / 1e9;
-    let kernel = |time: &KernelTime| json!({ "kernel": time.kernel, "calls": time.calls, "us": time.us, "bytes": time.bytes });
+    let kernel =
+        |time: &KernelTime| json!({ "kernel": time.kernel, "calls": time.calls, "us": time.us, "bytes": time.bytes });
     let kernels = match profile {
         Some(times) => Value::Array(times.iter().map(kernel).collect()),
-        None => report.variants.iter().map(|(class, kernel)| (class.clone(), json!(kernel))).collect::<serde_json::Map<_, _>>().into(),
+        None => report
+            .variants
+            .iter()
+            .map(|(class, kernel)| (class.clone(), json!(kernel)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
     };
     Ok(json!({
         "prompt_tokens_per_second": median_of(|result| result.stats.prompt_tokens_per_second),
@@ -143,8 +149,12 @@ fn print(figures: &Value) -> Result<()> {
     let mut rows = Vec::new();
     for (name, value) in figures {
         match value {
-            Value::Object(map) => rows.extend(map.iter().map(|(class, kernel)| vec![format!("{name}.{class}"), plain(kernel)])),
-            Value::Array(list) => rows.extend(list.iter().map(|time| vec![format!("{name}.{}", plain(&time["kernel"])), cost(time)])),
+            Value::Object(map) => {
+                rows.extend(map.iter().map(|(class, kernel)| vec![format!("{name}.{class}"), plain(kernel)]))
+            }
+            Value::Array(list) => {
+                rows.extend(list.iter().map(|time| vec![format!("{name}.{}", plain(&time["kernel"])), cost(time)]))
+            }
             value => rows.push(vec![name.clone(), plain(value)]),
         }
     }

@@ -59,7 +59,9 @@ fn print(header: &FileHeader) -> Result<()> {
         header.alignment
     ))?;
     output::line("")?;
-    output::table(&header.metadata.iter().map(|(key, value)| vec![key.to_owned(), value.to_string()]).collect::<Vec<_>>())?;
+    output::table(
+        &header.metadata.iter().map(|(key, value)| vec![key.to_owned(), value.to_string()]).collect::<Vec<_>>(),
+    )?;
     output::line("")?;
     let mut rows = vec![["tensor", "shape", "format", "bytes"].map(str::to_owned).to_vec()];
     for tensor in &header.tensors {
@@ -70,10 +72,9 @@ fn print(header: &FileHeader) -> Result<()> {
 }
 
 fn print_json(header: &FileHeader) -> Result<()> {
-    let metadata: serde_json::Map<_, _> = header.metadata.iter().map(|(key, value)| (key.to_owned(), as_json(value))).collect();
-    let tensor = |tensor: &TensorInfo| {
-        json!({ "name": tensor.name, "shape": tensor.shape, "format": tensor.format.name, "bytes": tensor_bytes(tensor) })
-    };
+    let metadata: serde_json::Map<_, _> =
+        header.metadata.iter().map(|(key, value)| (key.to_owned(), as_json(value))).collect();
+    let tensor = |tensor: &TensorInfo| json!({ "name": tensor.name, "shape": tensor.shape, "format": tensor.format.name, "bytes": tensor_bytes(tensor) });
     output::json(&json!({
         "container": header.format.name,
         "version": header.version,

@@ -28,7 +28,11 @@ pub fn run(args: Args) -> Result<()> {
     let mut rows = vec![["token", "logprob", "argmax of the next"].map(str::to_owned).to_vec()];
     for (index, (token, argmax)) in args.tokens.0.iter().zip(&score.argmax).enumerate() {
         let logprob = index.checked_sub(1).and_then(|before| score.logprob.get(before));
-        rows.push(vec![token.to_string(), logprob.map_or_else(String::new, |logprob| format!("{logprob:.4}")), argmax.to_string()]);
+        rows.push(vec![
+            token.to_string(),
+            logprob.map_or_else(String::new, |logprob| format!("{logprob:.4}")),
+            argmax.to_string(),
+        ]);
     }
     output::table(&rows)
 }

@@ -41,7 +41,15 @@ impl Stub {
     /// With these logits after each position.
     pub fn new(logits_at: impl Fn(usize) -> Vec<f32> + Send + Sync + 'static) -> Self {
         let (held, calls) = (Vec::new(), Vec::new());
-        Self { logits_at: Box::new(logits_at), logits_of: None, samples: false, held, calls, fails_at: None, max_tokens: 4 }
+        Self {
+            logits_at: Box::new(logits_at),
+            logits_of: None,
+            samples: false,
+            held,
+            calls,
+            fails_at: None,
+            max_tokens: 4,
+        }
     }
 
     fn call(&mut self, name: &str, count: usize, position: usize) -> Result<()> {
