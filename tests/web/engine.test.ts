@@ -21,9 +21,12 @@ interface PageTests {
   chat(engine: number, options: GenerateOptions, stopAfter?: number): Promise<Outcome<Answer>>;
   abort(engine: number, after: number): Promise<Outcome<{ reader: unknown; result?: unknown }>>;
   tokenize(engine: number, texts: string[]): Promise<Outcome<number[][]>>;
+  shaders(): Promise<Outcome<{ label: string; errors: string[] }[]>>;
   memory(engine: number): Promise<Outcome<MemoryReport>>;
   diagnostics(engine: number): Promise<Diagnostics>;
   close(engine: number): Promise<Outcome<null>>;
+  workerFailure(options: PlainOptions): Promise<Outcome<{ first: Fault; second: string | Fault; text: string; workers: number }>>;
+  deviceLoss(options: PlainOptions): Promise<Outcome<{ error: Fault; ms: number; text: string; devices: number }>>;
   score(options: PlainOptions, lists: number[][]): Promise<Outcome<{ facts: Diagnostics; argmax: number[][] }>>;
 }
 
@@ -128,6 +131,29 @@ test('hostile_files_give_one_clear_error_in_the_browser_and_a_good_one_loads_aft
   const { engine } = value(await call('init', { ...OPTIONS, backend: 'cpu', worker: false }));
   assert.match(value(await call('chat', engine, GREEDY)).text, /^Gravity/);
   await call('close', engine);
+});
+
+test('every_shader_of_the_model_compiles_in_the_browsers_own_compiler', async () => {
+  const shaders = value(await call('shaders'));
+  assert.ok(shaders.length >= 8, `${shaders.length} shaders`);
+  assert.deepEqual(shaders.filter(({ errors }) => errors.length > 0), []);
+});
+
+test('a_worker_that_fails_rejects_what_is_pending_and_the_next_call_gets_a_new_one', async () => {
+  const { first, text, workers } = value(await call('workerFailure', { ...OPTIONS, backend: 'cpu' }));
+  assert.deepEqual([first.isEdgeError, first.code], [true, 'internal']);
+  assert.match(first.message, /on purpose/);
+  assert.equal(workers, 2);
+  assert.match(text, /^Gravity is/);
+  opened.faults.splice(0, opened.faults.length, ...opened.faults.filter((fault) => !fault.includes('on purpose')));
+});
+
+test('a_lost_gpu_device_rejects_in_time_and_the_next_call_gets_a_new_one', async () => {
+  const { error, ms, text, devices } = value(await call('deviceLoss', { ...OPTIONS, backend: 'webgpu' }));
+  assert.deepEqual([error.isEdgeError, error.code], [true, 'device-lost'], error.message);
+  assert.ok(ms < 2000, `${ms} ms`);
+  assert.equal(devices, 2);
+  assert.match(text, /^Gravity is/);
 });
 
 test('a_wrong_wasm_url_is_named_and_a_later_load_works', async () => {
