@@ -16,6 +16,9 @@ use super::isa::{Isa, TilePointers};
 use super::matrix::CpuMatrix;
 use crate::quant::PackedLayout;
 
+/// Bytes of a tile that are asked for ahead of their use, where tiles are longer than this.
+const FETCH_AHEAD: usize = 2048;
+
 /// Where results go: row `n` of the destination starts at `n * stride`.
 #[derive(Clone, Copy)]
 pub(super) struct Destination {
@@ -182,6 +185,9 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
         let scales = tile_pointers(matrix.scales, tiles, matrix.padded / matrix.group * scale_bytes);
         let mut sums = [I::splat(0.0); N];
         for chunk in 0..chunks {
+            if N == 1 {
+                fetch_ahead::<I>(&low, (matrix.padded, low_bits), chunk);
+            }
             let w = unpack::<I, BITS>(&low, &high, chunk);
             if SPLIT {
                 for half in 0..2 {
@@ -208,6 +214,26 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
             }
         }
         sums
+    }
+}
+
+/// Asks for the codes that come after those of `chunk`: of the next block where tiles are short, since their ends
+/// break the processor's own guesses, and further along the tiles where they are long.
+///
+/// # Safety
+/// The processor has `I`.
+#[inline(always)]
+unsafe fn fetch_ahead<I: Isa>(low: &TilePointers, (padded, bits): (usize, usize), chunk: usize) {
+    let tile_bytes = padded * bits / 2;
+    let ahead = if tile_bytes > FETCH_AHEAD { FETCH_AHEAD } else { I::TILES * tile_bytes };
+    let chunk_bytes = 16 * bits;
+    for tile in low.iter().take(I::TILES) {
+        // SAFETY: the caller's promise.
+        unsafe { I::prefetch(tile.wrapping_add(ahead + chunk * chunk_bytes)) };
+        if chunk_bytes > 64 {
+            // SAFETY: the caller's promise.
+            unsafe { I::prefetch(tile.wrapping_add(ahead + chunk * chunk_bytes + 64)) };
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 #![allow(unsafe_op_in_unsafe_fn, reason = "each body is a few intrinsics under the promises of the trait")]
 
 use std::arch::x86_64::{
+    _MM_HINT_T0, _mm_prefetch,
     __m128i, __m512, __m512i, _mm_cvtsi32_si128, _mm_loadl_epi64, _mm_loadu_si128, _mm_unpacklo_epi64,
     _mm256_loadu_si256, _mm256_set_m128i, _mm512_add_epi32, _mm512_add_ps, _mm512_and_si512, _mm512_castsi256_si512,
     _mm512_cvtepi32_epi16, _mm512_cvtepi32_ps, _mm512_cvtph_ps, _mm512_dpbusd_epi32, _mm512_fmadd_ps,
@@ -93,6 +94,11 @@ impl Isa for Avx512 {
             }
         }
         words
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(from: *const u8) {
+        _mm_prefetch::<_MM_HINT_T0>(from.cast());
     }
 
     #[inline(always)]

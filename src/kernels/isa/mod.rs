@@ -57,6 +57,11 @@ pub(super) trait Isa {
 
     /// Loads `V` consecutive 16-byte words at `offset` of every tile: register `i` holds word `i` of all tiles.
     unsafe fn load_words<const V: usize>(tiles: &TilePointers, offset: usize) -> [Self::W; V];
+    /// Asks for the cache line at `from`, which need not be readable. Nothing where there is no such instruction.
+    #[inline(always)]
+    unsafe fn prefetch(from: *const u8) {
+        let _ = from;
+    }
     /// `(w >> right) & mask` on bytes, with a left shift when `right` is negative. `mask` drops what crossed a byte.
     unsafe fn bits(w: Self::W, right: i32, mask: u8) -> Self::W;
     /// Bitwise or.
