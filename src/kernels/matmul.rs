@@ -120,12 +120,14 @@ unsafe fn coded_tiles<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT
             let columns = n..n + count;
             // SAFETY: the caller's promises; `columns` are rows of `x`.
             unsafe {
-                match (count, I::COLUMNS) {
-                    (1, _) => block::<I, BITS, AFFINE, SPLIT, 1>(matrix, &tiles, columns, rows.clone(), share.dst),
-                    (2..=4, _) | (_, 4) => {
-                        block::<I, BITS, AFFINE, SPLIT, 4>(matrix, &tiles, columns, rows.clone(), share.dst);
-                    }
-                    _ => block::<I, BITS, AFFINE, SPLIT, 8>(matrix, &tiles, columns, rows.clone(), share.dst),
+                if I::ONE_COLUMN {
+                    block::<I, BITS, AFFINE, SPLIT, 1>(matrix, &tiles, columns, rows.clone(), share.dst);
+                } else if count == 1 {
+                    block::<I, BITS, AFFINE, SPLIT, 1>(matrix, &tiles, columns, rows.clone(), share.dst);
+                } else if count <= 4 {
+                    block::<I, BITS, AFFINE, SPLIT, 4>(matrix, &tiles, columns, rows.clone(), share.dst);
+                } else if I::EIGHT_COLUMNS {
+                    block::<I, BITS, AFFINE, SPLIT, 8>(matrix, &tiles, columns, rows.clone(), share.dst);
                 }
             }
             n += count;

@@ -5,9 +5,7 @@
 
 use crate::backend::{BACKENDS, Executable, KvType, LoadRequest, OpenOptions};
 use crate::graph::{CacheSpec, Graph, GraphBuilder, ValueId};
-use crate::ops::{
-    Add, Attention, Embed, Linear, Mul, Pairs, RmsNorm, Rope, RopeScaling, RopeTable, Silu, TakeRows,
-};
+use crate::ops::{Add, Attention, Embed, Linear, Mul, Pairs, RmsNorm, Rope, RopeScaling, RopeTable, Silu, TakeRows};
 use crate::optimize::optimize;
 use crate::quant::{BlockFormat, PackedLayout, block_format_by_name};
 use futures::executor::block_on;

@@ -41,8 +41,12 @@ pub(super) type TilePointers = [*const u8; 4];
 pub(super) trait Isa {
     /// Tiles of four rows that one register spans: 1, 2 or 4.
     const TILES: usize;
-    /// Activation rows that a matmul block keeps in registers at once: 4 or 8.
+    /// Activation rows that a matmul block keeps in registers at once: 1, 4 or 8.
     const COLUMNS: usize;
+    /// `COLUMNS` as two answers, so that blocks of other sizes are not even compiled.
+    const ONE_COLUMN: bool = Self::COLUMNS == 1;
+    /// As above.
+    const EIGHT_COLUMNS: bool = Self::COLUMNS == 8;
     /// What is added to a signed 8-bit code to make it a legal operand of `dot`.
     const B8_ZERO: i32;
     /// `f32` lanes of a register.
