@@ -105,7 +105,7 @@ globalThis.tests = {
       return device;
     };
     const edge = await HanzoEdge.init({ ...options, worker: false });
-    const ask = () => edge.chat([{ role: 'user', content: 'What is gravity?' }], { temperature: 0, maxTokens: 6 }).result;
+    const ask = () => edge.chat([{ role: 'user', content: 'What is gravity?' }], { temperature: 0, maxTokens: 3 }).result;
     const stream = edge.chat([{ role: 'user', content: 'Tell me a long story.' }], { temperature: 0 });
     let lostAt = 0;
     let error;
