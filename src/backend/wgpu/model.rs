@@ -55,11 +55,11 @@ impl Model {
 
     fn draft(&self, tokens: usize, rows: usize) -> Result<Draft> {
         let plan = Plan::new(&self.graph, Dims { tokens, rows })?;
-        Draft::new(&self.graph, plan, &self.shared, &self.gpu)
+        Draft::new(&self.graph, plan, &self.shared.target)
     }
 
     async fn prepare(&mut self) -> Result<()> {
-        let capacity = self.shared.capacity.max(1);
+        let capacity = self.shared.target.capacity.max(1);
         let drafts = BUCKETS.iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
         let drafts = drafts.map(|tokens| self.draft(*tokens, 1)).collect::<Result<Vec<_>>>()?;
         let greedy = sample::greedy(self.vocabulary, &self.gpu.caps)?;
@@ -85,10 +85,10 @@ impl Model {
 
     fn check_range(&self, position: usize, tokens: usize) -> Result<()> {
         let end = position.checked_add(tokens);
-        if tokens == 0 || end.is_none_or(|end| end > self.shared.capacity) {
+        if tokens == 0 || end.is_none_or(|end| end > self.shared.target.capacity) {
             return Err(Error::context_overflow(format!(
                 "expected 1 to {} tokens, found {tokens} at position {position}",
-                self.shared.capacity
+                self.shared.target.capacity
             )));
         }
         Ok(())
