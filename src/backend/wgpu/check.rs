@@ -4,11 +4,12 @@ use super::device::Gpu;
 use super::program::{Draft, Pool, Program, Shared, Target};
 use super::sample;
 use super::state::State;
-use crate::backend::{KvType, LoadRequest};
+use crate::backend::{KvType, LoadRequest, SelfTest};
 use crate::error::{Error, Result};
-use crate::graph::Dims;
-use crate::ops::cases::{Case, CaseInput, nmse};
+use crate::graph::{Dims, Graph};
+use crate::ops::cases::{Case, CaseInput, nmse, small_cases};
 use crate::plan::Plan;
+use crate::quant::PackedLayout;
 use crate::shader::{Caps, Kernel, Launch};
 use std::sync::Arc;
 
@@ -55,6 +56,39 @@ pub async fn check(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcom
     Ok(Outcome { kernels: draft.kernels(), nmse: worst })
 }
 
+/// The largest relative error of a sound kernel; over an f16 cache the rounding of what is written adds to it.
+const TOLERANCE: f64 = 1e-8;
+const TOLERANCE_F16: f64 = 1e-5;
+
+/// Checks the kernels that a model uses, each on a small input. Fails, naming the kernels, when one is wrong.
+pub async fn self_test(
+    gpu: &mut Gpu,
+    graph: &Graph,
+    layouts: &[PackedLayout],
+    kv_type: KvType,
+) -> Result<Vec<SelfTest>> {
+    let before = gpu.bytes;
+    let mut tests: Vec<SelfTest> = Vec::new();
+    for case in small_cases(graph, layouts)? {
+        let outcome = check(gpu, &case, kv_type).await?;
+        let tolerance = if case.cache.is_some() && kv_type == KvType::F16 { TOLERANCE_F16 } else { TOLERANCE };
+        if outcome.nmse > tolerance {
+            let kernels = outcome.kernels.join(", ");
+            return Err(Error::internal(format!(
+                "the GPU computes {} wrongly: expected a relative error of at most {tolerance:e}, found {:e} in {kernels}",
+                case.op.name(),
+                outcome.nmse
+            )));
+        }
+        tests.extend(outcome.kernels.into_iter().map(|kernel| SelfTest { kernel, error: None }));
+    }
+    tests.sort_by(|a, b| a.kernel.cmp(&b.kernel));
+    tests.dedup();
+    // The buffers of the cases are gone again.
+    gpu.bytes = before;
+    Ok(tests)
+}
+
 /// The kernels that the cases and the samplers use on a device with these capabilities, each source once.
 /// For checks of the sources by other compilers; needs no device.
 pub fn kernels(cases: &[Case], caps: Caps) -> Result<Vec<Kernel>> {
@@ -70,7 +104,8 @@ pub fn kernels(cases: &[Case], caps: Caps) -> Result<Vec<Kernel>> {
         let capacity = case.cache.as_ref().map_or(1, |(_, cache)| cache.capacity);
         for kv_type in [KvType::F16, KvType::F32] {
             let layouts = parts.layouts.clone();
-            let (target, _) = Target::new(&LoadRequest { graph: Arc::clone(&graph), layouts, capacity, kv_type }, caps)?;
+            let (target, _) =
+                Target::new(&LoadRequest { graph: Arc::clone(&graph), layouts, capacity, kv_type }, caps)?;
             let plan = Plan::new(&graph, Dims { tokens: case.tokens, rows: case.rows })?;
             Draft::new(&graph, plan, &target)?.launches().for_each(&mut add);
         }
