@@ -186,11 +186,13 @@ async function open(options: EdgeOptions): Promise<{ connection: Connection; dia
 
 /** A callback whose faults stay its own: a load or an answer does not fail because a progress bar did. */
 function guarded(callback: ((progress: Progress) => void) | undefined): (progress: Progress) => void {
+  let hasFailed = false;
   return (progress) => {
     try {
       callback?.(progress);
     } catch (error) {
-      console.error(error);
+      if (!hasFailed) console.error('onProgress failed:', error);
+      hasFailed = true;
     }
   };
 }

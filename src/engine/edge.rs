@@ -4,6 +4,7 @@ use super::config::{EdgeConfig, Model};
 use super::loader::{Loader, Need};
 use super::message::Message;
 use super::model::{ChatOptions, Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Score};
+use crate::backend::KernelTime;
 use crate::bytes::{self, ByteSource};
 use crate::error::{Error, Result};
 use crate::format::gguf::shard_names;
@@ -121,6 +122,11 @@ impl Edge {
     /// Bytes held.
     pub fn memory(&self) -> Result<MemoryReport> {
         Ok(self.lock()?.memory())
+    }
+
+    /// Starts or stops measuring kernels; answers the times since the start.
+    pub fn profile(&self, on: bool) -> Result<Vec<KernelTime>> {
+        pollster::block_on(self.lock()?.profile(on))
     }
 
     fn lock(&self) -> Result<MutexGuard<'_, LoadedModel>> {

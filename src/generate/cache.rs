@@ -5,6 +5,8 @@
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenCache {
     tokens: Vec<u32>,
+    /// Counts claims: whoever holds the latest one may count on the cache being as it left it.
+    claim: u64,
 }
 
 impl TokenCache {
@@ -28,20 +30,30 @@ impl TokenCache {
         same.min(prompt.len().saturating_sub(1))
     }
 
-    /// Forgets positions from `position` on. Done before they are written, so that a run that fails or is dropped
+    /// Notes tokens that were run at the positions that follow. Done after the run: one that fails or is dropped
     /// half-way leaves nothing here that the device may not hold.
-    pub fn truncate(&mut self, position: usize) {
-        self.tokens.truncate(position);
-    }
-
-    /// Notes tokens that were run at the positions that follow.
     pub fn extend(&mut self, tokens: &[u32]) {
         self.tokens.extend_from_slice(tokens);
     }
 
-    /// Forgets everything.
+    /// Forgets everything; whoever used the cache has to claim it again.
     pub fn clear(&mut self) {
         self.tokens.clear();
+        self.claim += 1;
+    }
+
+    /// Makes the cache the caller's until somebody else claims or clears it, and keeps what `sequence` can reuse.
+    /// Answers the claim and how many tokens of `sequence` need not be run.
+    pub(crate) fn claim(&mut self, sequence: &[u32]) -> (u64, usize) {
+        let reused = self.reuse(sequence);
+        self.tokens.truncate(reused);
+        self.claim += 1;
+        (self.claim, reused)
+    }
+
+    /// Whether `claim` is the latest.
+    pub(crate) fn is_claimed_by(&self, claim: u64) -> bool {
+        self.claim == claim
     }
 }
 
@@ -59,7 +71,10 @@ mod tests {
         assert_eq!(cache.reuse(&[1, 2]), 1);
         assert_eq!(cache.reuse(&[9]), 0);
         assert_eq!(cache.reuse(&[]), 0);
-        cache.truncate(1);
-        assert_eq!(cache.tokens(), [1]);
+        let (claim, reused) = cache.claim(&[1, 7]);
+        assert_eq!((cache.tokens(), reused), ([1].as_slice(), 1));
+        assert!(cache.is_claimed_by(claim));
+        cache.clear();
+        assert!(!cache.is_claimed_by(claim) && cache.tokens().is_empty());
     }
 }

@@ -99,6 +99,8 @@ pub struct Generation {
     context: GenerationContext,
     abort: AbortFlag,
     phase: Phase,
+    /// What this generation holds of the cache.
+    claim: Option<u64>,
     events: VecDeque<Event>,
     /// Tokens drawn, not yet looked at.
     drawn: VecDeque<(u32, Option<RawLogprobs>)>,
@@ -142,6 +144,7 @@ impl Generation {
             context,
             abort: AbortFlag::default(),
             phase: Phase::Start,
+            claim: None,
             events: VecDeque::new(),
             drawn: VecDeque::new(),
             not_run: None,
@@ -187,10 +190,14 @@ impl Generation {
             _ if self.abort.is_aborted() => self.end(FinishReason::Abort),
             Phase::Start => {
                 self.started_ms = Some((self.context.now_ms)());
-                self.cached = cache.reuse(&self.prompt);
-                cache.truncate(self.cached);
+                self.cached = self.claim(cache);
                 self.phase = Phase::Prompt;
             }
+            Phase::Prompt | Phase::Answer if !self.claim.is_some_and(|claim| cache.is_claimed_by(claim)) => {
+                self.claim(cache);
+            }
+            // After another generation took the cache in the middle of the answer, the answer so far is run again too.
+            Phase::Answer if self.n_to_run(cache) > 0 => self.run_chunk(executable, cache).await?,
             Phase::Prompt => self.run_chunk(executable, cache).await?,
             Phase::Answer => match self.drawn.pop_front() {
                 Some((token, logprobs)) => self.take(token, logprobs)?,
@@ -201,13 +208,38 @@ impl Generation {
         Ok(())
     }
 
-    /// Runs the next part of the prompt.
+    /// Takes the cache; answers how much of the tokens so far it holds.
+    fn claim(&mut self, cache: &mut TokenCache) -> usize {
+        let (claim, reused) = cache.claim(&self.sequence());
+        self.claim = Some(claim);
+        reused
+    }
+
+    /// The tokens that have to be in the cache before the next draw: prompt and answer, without a last token that the
+    /// host drew and that runs with the next draw.
+    fn sequence(&self) -> Vec<u32> {
+        let drawn = self.drawn.iter().map(|(token, _)| token);
+        let mut sequence: Vec<u32> = self.prompt.iter().chain(&self.tokens).chain(drawn).copied().collect();
+        sequence.truncate(sequence.len() - usize::from(self.not_run.is_some()));
+        sequence
+    }
+
+    fn n_to_run(&self, cache: &TokenCache) -> usize {
+        let n_answer = self.tokens.len() + self.drawn.len() - usize::from(self.not_run.is_some());
+        (self.prompt.len() + n_answer).saturating_sub(cache.tokens().len())
+    }
+
+    /// Runs the next part of the prompt, or of the tokens so far.
     async fn run_chunk(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<()> {
         let position = cache.tokens().len();
-        let rest = self.prompt.get(position..).unwrap_or_default();
+        let sequence = self.sequence();
+        let rest = sequence.get(position..).unwrap_or_default();
         let chunk = rest.get(..executable.max_tokens().clamp(1, CHUNK_TOKENS)).unwrap_or(rest);
         executable.forward(chunk, position).await?;
         cache.extend(chunk);
+        if matches!(self.phase, Phase::Answer) {
+            return Ok(());
+        }
         let (done, total) = (cache.tokens().len(), self.prompt.len());
         if done == total {
             self.prompt_end_ms = Some((self.context.now_ms)());

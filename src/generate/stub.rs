@@ -8,10 +8,14 @@ use crate::quant::BlockFormat;
 /// Ids of the stub's vocabulary.
 pub const VOCAB: usize = 16;
 
+type LogitsOf = Box<dyn Fn(&[u32]) -> Vec<f32> + Send + Sync>;
+
 /// A model that says what its script says.
 pub struct Stub {
     /// Position to logits of the next token.
     pub logits_at: Box<dyn Fn(usize) -> Vec<f32> + Send + Sync>,
+    /// Tokens held to logits of the next one, instead.
+    pub logits_of: Option<LogitsOf>,
     /// Whether it draws tokens itself.
     pub samples: bool,
     /// The tokens in its key/value cache.
@@ -37,7 +41,15 @@ impl Stub {
     /// With these logits after each position.
     pub fn new(logits_at: impl Fn(usize) -> Vec<f32> + Send + Sync + 'static) -> Self {
         let (held, calls) = (Vec::new(), Vec::new());
-        Self { logits_at: Box::new(logits_at), samples: false, held, calls, fails_at: None, max_tokens: 4 }
+        Self {
+            logits_at: Box::new(logits_at),
+            logits_of: None,
+            samples: false,
+            held,
+            calls,
+            fails_at: None,
+            max_tokens: 4,
+        }
     }
 
     fn call(&mut self, name: &str, count: usize, position: usize) -> Result<()> {
@@ -61,7 +73,7 @@ impl Stub {
 
     fn current(&self) -> Result<Vec<f32>> {
         let last = self.held.len().checked_sub(1).ok_or_else(|| Error::internal("no logits yet"))?;
-        Ok((self.logits_at)(last))
+        Ok(self.logits_of.as_ref().map_or_else(|| (self.logits_at)(last), |logits| logits(&self.held)))
     }
 
     fn draw(&mut self, position: usize, steps: usize, sampling: DeviceSampling) -> Result<Vec<u32>> {

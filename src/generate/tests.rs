@@ -297,3 +297,41 @@ fn ignoring_the_end_goes_on() {
     let options = GenerateOptions { max_tokens: Some(4), ignore_end: true, ..greedy() };
     assert_eq!(answer(&[1, EOS, 2, EOS], &[], &options).1.tokens, [1, EOS, 2, EOS]);
 }
+
+#[test]
+fn generations_that_take_turns_do_not_disturb_each_other() {
+    for samples in [false, true] {
+        // What comes next depends on the tokens held, so that a foreign cache would show.
+        let mut stub = Stub { samples, ..Stub::new(|_| Vec::new()) };
+        stub.logits_of = Some(Box::new(|held: &[u32]| {
+            let sum: u32 = held.iter().zip(1u32..).map(|(token, place)| token * place).sum();
+            (0..VOCAB as u32).map(|id| if id == sum % 13 { 5.0 } else { 0.0 }).collect()
+        }));
+        let options = GenerateOptions { max_tokens: Some(12), ..greedy() };
+        let start = |prompt: &[u32]| Generation::new(prompt.to_vec(), &options, context(&["x"; VOCAB], 64)).unwrap();
+        let prompts = [[1, 2, 3], [1, 5, 6]];
+        let alone = prompts.map(|prompt| run(&mut stub, &mut TokenCache::new(), &mut start(&prompt)).unwrap().1.tokens);
+        let mut cache = TokenCache::new();
+        let mut pair = prompts.map(|prompt| start(&prompt));
+        let mut results = [None, None];
+        while results.iter().any(Option::is_none) {
+            for (generation, result) in pair.iter_mut().zip(&mut results) {
+                if let Some(Event::Done(done)) = block_on(generation.next(&mut stub, &mut cache)).unwrap() {
+                    *result = Some(done.tokens);
+                }
+            }
+        }
+        assert_eq!(results, alone.clone().map(Some));
+        // A foreign use of the cache in the middle counts as well.
+        let mut generation = start(&prompts[0]);
+        let mut tokens = None;
+        while tokens.is_none() {
+            stub.held = vec![9; 3];
+            cache.clear();
+            if let Some(Event::Done(done)) = block_on(generation.next(&mut stub, &mut cache)).unwrap() {
+                tokens = Some(done.tokens);
+            }
+        }
+        assert_eq!(tokens.as_ref(), Some(&alone[0]));
+    }
+}

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
-use tokenizers::{DecoderWrapper, Model};
+use tokenizers::Model;
 
 use crate::error::{Error, Result};
 use crate::text::detokenizer::Decoding;
-use crate::text::pipeline::Pipeline;
+use crate::text::pipeline::{Described, Pipeline};
 use crate::text::table::TokenTable;
 use crate::text::tokenizer::{Class, Parts};
 
@@ -19,6 +19,8 @@ const MOST_TOKENS: u32 = 1 << 22;
 #[derive(Deserialize)]
 struct Outline {
     model: ModelOutline,
+    #[serde(default)]
+    normalizer: Value,
 }
 
 #[derive(Deserialize)]
@@ -40,14 +42,29 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Parts> {
     if is_bpe && outline.model.continuing_subword_prefix.is_some_and(|prefix| !prefix.is_empty()) {
         return Err(Error::unsupported("a BPE tokenizer with a continuing_subword_prefix is not supported"));
     }
+    // The library indexes into its table of characters without looking, and panics when it cannot be read.
+    if has_key(&outline.normalizer, "precompiled_charsmap") {
+        return Err(Error::unsupported("a tokenizer with a Precompiled normalizer is not supported"));
+    }
     let mut parse: Pipeline = serde_json::from_slice(bytes)
         .map_err(|error| Error::malformed(format!("not a valid tokenizer.json: {error}")))?;
     parse.with_padding(None);
     parse.with_truncation(None).map_err(|error| Error::internal("truncation cannot be turned off").because(error))?;
     let (table, classes) = table(&parse)?;
     let decoding = parse.get_decoder().map_or(Decoding::Words, decoding);
-    let (prefix, suffix) = wrapping(&parse)?;
+    let none = Described(Value::Null);
+    let Described(processor) = parse.get_post_processor().unwrap_or(&none);
+    let (prefix, suffix) = wrapping(processor, table.len())?;
     Ok(Parts { parse, table: Arc::new(table), classes, decoding, prefix, suffix })
+}
+
+/// Whether `value` has an entry of this name anywhere.
+fn has_key(value: &Value, key: &str) -> bool {
+    match value {
+        Value::Object(entries) => entries.iter().any(|(name, inner)| name == key || has_key(inner, key)),
+        Value::Array(items) => items.iter().any(|item| has_key(item, key)),
+        _ => false,
+    }
 }
 
 fn table(parse: &Pipeline) -> Result<(TokenTable, Vec<Class>)> {
@@ -82,25 +99,55 @@ fn set<V>(list: &mut [V], id: u32, value: V) {
 }
 
 /// What the file's post-processor puts before and after a text.
-fn wrapping(parse: &Pipeline) -> Result<(Vec<u32>, Vec<u32>)> {
-    let encode = |wrapped| {
-        let encoding = parse.encode_fast("a", wrapped);
-        encoding
-            .map(|encoding| encoding.get_ids().to_vec())
-            .map_err(|error| Error::malformed("the tokenizer.json cannot tokenize").because(error))
-    };
-    let (plain, wrapped) = (encode(false)?, encode(true)?);
-    let at = wrapped.windows(plain.len().max(1)).position(|window| window == plain).unwrap_or(0);
-    let (prefix, rest) = wrapped.split_at_checked(at).unwrap_or_default();
-    Ok((prefix.to_vec(), rest.get(plain.len()..).unwrap_or_default().to_vec()))
+fn wrapping(processor: &Value, n_tokens: usize) -> Result<(Vec<u32>, Vec<u32>)> {
+    let (mut prefix, mut suffix) = (Vec::new(), Vec::new());
+    match processor.get("type").and_then(Value::as_str) {
+        Some("Sequence") => {
+            // Each wraps what the ones before it made.
+            for inner in processor.get("processors").and_then(Value::as_array).into_iter().flatten() {
+                let (mut before, after) = wrapping(inner, n_tokens)?;
+                before.append(&mut prefix);
+                prefix = before;
+                suffix.extend(after);
+            }
+        }
+        Some("TemplateProcessing") => {
+            let mut is_before = true;
+            for piece in processor.get("single").and_then(Value::as_array).into_iter().flatten() {
+                let Some(name) = piece.pointer("/SpecialToken/id").and_then(Value::as_str) else {
+                    is_before = false;
+                    continue;
+                };
+                let token = processor.get("special_tokens").and_then(|tokens| tokens.get(name)?.get("ids")?.as_array());
+                let ids =
+                    token.ok_or_else(|| Error::malformed(format!("the post-processor does not define {name:?}")))?;
+                for id in ids {
+                    if is_before { &mut prefix } else { &mut suffix }.push(token_id(id, n_tokens)?);
+                }
+            }
+        }
+        Some("BertProcessing" | "RobertaProcessing") => {
+            prefix.push(token_id(processor.pointer("/cls/1").unwrap_or(&Value::Null), n_tokens)?);
+            suffix.push(token_id(processor.pointer("/sep/1").unwrap_or(&Value::Null), n_tokens)?);
+        }
+        // A byte-level one only trims offsets.
+        None | Some("ByteLevel") => {}
+        Some(other) => return Err(Error::unsupported(format!("the post-processor {other} is not supported"))),
+    }
+    Ok((prefix, suffix))
 }
 
-/// The decoding that equals the file's decoder. The library's own decoders are not used: some panic on an empty token
-/// or list, and none can stream.
-fn decoding(decoder: &DecoderWrapper) -> Decoding {
-    let described = serde_json::to_value(decoder).unwrap_or_default();
+fn token_id(id: &Value, n_tokens: usize) -> Result<u32> {
+    let found = id.as_u64().and_then(|id| u32::try_from(id).ok()).filter(|&id| (id as usize) < n_tokens);
+    found.ok_or_else(|| {
+        Error::malformed(format!("the post-processor should name one of the {n_tokens} tokens by its id; found {id}"))
+    })
+}
+
+/// The decoding that equals the file's decoder.
+fn decoding(Described(described): &Described) -> Decoding {
     let mut parts = Vec::new();
-    flatten(&described, &mut parts);
+    flatten(described, &mut parts);
     let kind = |part: &Value| part.get("type").and_then(Value::as_str).map(str::to_string);
     if let [only] = parts.as_slice() {
         match kind(only).as_deref() {

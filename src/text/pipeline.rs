@@ -5,15 +5,38 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use tokenizers::models::TrainerWrapper;
 use tokenizers::models::bpe::BpeTrainer;
-use tokenizers::{DecoderWrapper, Model, ModelWrapper, NormalizerWrapper, PostProcessorWrapper, Token, TokenizerImpl};
+use tokenizers::{Decoder, Encoding, Model, ModelWrapper, NormalizerWrapper, PostProcessor, Token, TokenizerImpl};
 
 use crate::text::merge::Merger;
 use crate::text::split::Stages;
 
 /// Added tokens, normalizing, cutting, merging: all of the library but what we replace.
-pub(crate) type Pipeline = TokenizerImpl<Shared, NormalizerWrapper, Stages, PostProcessorWrapper, DecoderWrapper>;
+pub(crate) type Pipeline = TokenizerImpl<Shared, NormalizerWrapper, Stages, Described, Described>;
+
+/// A decoder or post-processor of a file as it describes it. The library's own are never made: reading or running a
+/// broken one panics, and its decoders cannot stream. What they mean is read by `json`.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Described(pub(crate) Value);
+
+impl Decoder for Described {
+    fn decode_chain(&self, tokens: Vec<String>) -> tokenizers::Result<Vec<String>> {
+        Ok(tokens)
+    }
+}
+
+impl PostProcessor for Described {
+    fn added_tokens(&self, _is_pair: bool) -> usize {
+        0
+    }
+
+    fn process_encodings(&self, encodings: Vec<Encoding>, _add_special: bool) -> tokenizers::Result<Vec<Encoding>> {
+        Ok(encodings)
+    }
+}
 
 /// A model that several pipelines share, so that each can treat added tokens its own way without a second vocabulary.
 #[derive(Clone)]

@@ -158,6 +158,14 @@ fn broken_tokenizer_files_are_errors() {
         (prefixed, "unsupported-model"),
         (far, "malformed-file"),
         (empty, "malformed-file"),
+        (&empty.replace(r#""model""#, r#""decoder":{"type":"Fuse","x":"\ud800"},"model""#), "malformed-file"),
+        (
+            &empty.replace(
+                r#""model""#,
+                r#""normalizer":{"type":"Precompiled","precompiled_charsmap":"////fw=="},"model""#,
+            ),
+            "unsupported-model",
+        ),
     ] {
         assert_eq!(Tokenizer::from_json(file.as_bytes()).err().unwrap().code(), code, "{file}");
     }

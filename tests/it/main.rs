@@ -5,3 +5,4 @@ mod gguf;
 mod hostile;
 mod support;
 mod tidy;
+mod tokenize;

@@ -83,7 +83,7 @@ fn write(value: &Value, layout: &Layout, depth: usize, out: &mut String) -> Resu
         ValueKind::Seq | ValueKind::Iterable => {
             let items: Vec<Value> = value.try_iter()?.collect();
             let write_item = |item: &Value, out: &mut String| write(item, layout, depth + 1, out);
-            write_all('[', &items, ']', layout, depth, out, write_item)?;
+            write_all(['[', ']'], &items, layout, depth, out, write_item)?;
         }
         ValueKind::Map => {
             let mut entries = Vec::new();
@@ -99,7 +99,7 @@ fn write(value: &Value, layout: &Layout, depth: usize, out: &mut String) -> Resu
                 out.push_str(&layout.key_separator);
                 write(item, layout, depth + 1, out)
             };
-            write_all('{', &entries, '}', layout, depth, out, write_entry)?;
+            write_all(['{', '}'], &entries, layout, depth, out, write_entry)?;
         }
         other => return Err(invalid(format!("a value of type {other} cannot be written as JSON"))),
     }
@@ -107,9 +107,8 @@ fn write(value: &Value, layout: &Layout, depth: usize, out: &mut String) -> Resu
 }
 
 fn write_all<V>(
-    open: char,
+    [open, close]: [char; 2],
     items: &[V],
-    close: char,
     layout: &Layout,
     depth: usize,
     out: &mut String,

@@ -216,6 +216,7 @@ fn fault(error: &minijinja::Error) -> Error {
     let place = error.line().map_or(String::new(), |line| format!(" in line {line}"));
     let what = match (error.kind(), error.detail()) {
         (ErrorKind::OutOfFuel, _) => "it takes too much work".to_string(),
+        (ErrorKind::UndefinedError, None) => "it uses something that the conversation does not have".to_string(),
         (kind, Some(detail)) => format!("{kind}: {detail}"),
         (kind, None) => kind.to_string(),
     };
@@ -223,5 +224,4 @@ fn fault(error: &minijinja::Error) -> Error {
 }
 
 #[cfg(test)]
-#[path = "../template_tests.rs"]
 mod tests;

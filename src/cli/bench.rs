@@ -1,0 +1,190 @@
+//! `bench`: medians over runs on random tokens, which need no tokenizer.
+
+use std::time::Instant;
+
+use hanzo_edge::backend::KernelTime;
+use hanzo_edge::engine::Edge;
+use hanzo_edge::error::Result;
+use hanzo_edge::generate::{GenerateOptions, GenerateResult};
+use serde_json::{Value, json};
+
+use crate::args::LoadArgs;
+use crate::{interrupt, machine, model, output, stream};
+
+/// The command's options.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Registry name, path or URL
+    model: String,
+    /// Tokens of the prompt
+    #[arg(short, long, visible_alias = "n-prompt", default_value_t = 512, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    prompt: u32,
+    /// Tokens to decode
+    #[arg(short = 'n', long, visible_alias = "n-gen", default_value_t = 128, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    decode: u32,
+    /// Tokens in the context before the prompt
+    #[arg(short, long, visible_alias = "n-depth", default_value_t = 0, value_name = "N")]
+    depth: u32,
+    /// How often to measure
+    #[arg(short, long, visible_alias = "repetitions", default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    reps: u16,
+    /// Measure each kernel in a run of its own
+    #[arg(long)]
+    profile: bool,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<()> {
+    let mut config = args.load.config();
+    if args.load.context_tokens.is_none() {
+        config.max_context_tokens = (args.depth + args.prompt + args.decode) as usize;
+    }
+    let path = model::resolve(Some(&args.model))?;
+    let begin = Instant::now();
+    let edge = model::load(path.to_str(), config)?;
+    let load_ms = begin.elapsed().as_secs_f64() * 1e3;
+    interrupt::install()?;
+    let vocab_size = edge.info()?.hparams.vocab_size as u32;
+    let runs = Runs { edge: &edge, args: &args, vocab_size };
+    // The first run compiles and warms what later ones find ready; it also fills the context up to the depth.
+    runs.run(0, args.decode.min(2))?;
+    let mut results = Vec::new();
+    for rep in 1..=args.reps {
+        let result = runs.run(u32::from(rep), args.decode)?;
+        eprintln!("run {rep} of {}: {}", args.reps, stream::summary(&result));
+        results.push(result);
+    }
+    let profile = if args.profile {
+        edge.profile(true)?;
+        runs.run(u32::from(args.reps) + 1, args.decode)?;
+        Some(edge.profile(false)?)
+    } else {
+        None
+    };
+    let figures = figures(&edge, &results, load_ms, profile.as_deref())?;
+    if args.load.json { output::json(&figures) } else { print(&figures) }
+}
+
+struct Runs<'a> {
+    edge: &'a Edge,
+    args: &'a Args,
+    vocab_size: u32,
+}
+
+impl Runs<'_> {
+    /// One run. Prompts differ from their first token on, so that nothing of one is reused for the next; what is
+    /// before them, up to the depth, is the same and stays in the cache.
+    fn run(&self, number: u32, decode: u32) -> Result<GenerateResult> {
+        let mut tokens: Vec<u32> = (0..self.args.depth).map(|place| self.token(0, place)).collect();
+        if number == 0 && !tokens.is_empty() {
+            self.complete(tokens.clone(), 0)?;
+        }
+        tokens.push(number % self.vocab_size);
+        tokens.extend((1..self.args.prompt).map(|place| self.token(number + 1, place)));
+        self.complete(tokens, decode)
+    }
+
+    fn complete(&self, tokens: Vec<u32>, decode: u32) -> Result<GenerateResult> {
+        let options = GenerateOptions {
+            max_tokens: Some(decode),
+            temperature: Some(0.0),
+            ignore_end: true,
+            ..GenerateOptions::default()
+        };
+        stream::follow(self.edge.complete_tokens(tokens, options)?, false)
+    }
+
+    /// A token that looks random and is the same in every run of the program.
+    fn token(&self, number: u32, place: u32) -> u32 {
+        (hanzo_edge::backend::uniform(number, place) * self.vocab_size as f32) as u32 % self.vocab_size
+    }
+}
+
+fn figures(edge: &Edge, results: &[GenerateResult], load_ms: f64, profile: Option<&[KernelTime]>) -> Result<Value> {
+    let (info, memory, report) = (edge.info()?, edge.memory()?, edge.diagnostics()?.report);
+    let median_of = |figure: fn(&GenerateResult) -> f64| median(results.iter().map(figure).collect());
+    let decode_rate = median_of(|result| result.stats.decode_tokens_per_second);
+    let held = memory.weights_bytes + memory.kv_bytes + memory.scratch_bytes;
+    // A GPU's memory cannot be measured from here.
+    let stream_rate = (memory.gpu_bytes == 0).then(|| machine::stream_gb_per_second(report.threads));
+    let used = decode_rate * info.weight_bytes as f64 / 1e9;
+    let kernel =
+        |time: &KernelTime| json!({ "kernel": time.kernel, "calls": time.calls, "us": time.us, "bytes": time.bytes });
+    let kernels = match profile {
+        Some(times) => Value::Array(times.iter().map(kernel).collect()),
+        None => report
+            .variants
+            .iter()
+            .map(|(class, kernel)| (class.clone(), json!(kernel)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+    };
+    Ok(json!({
+        "prompt_tokens_per_second": median_of(|result| result.stats.prompt_tokens_per_second),
+        "decode_tokens_per_second": decode_rate,
+        "time_to_first_token_ms": median_of(|result| result.stats.time_to_first_token_ms),
+        "load_ms": load_ms,
+        "peak_bytes": machine::peak_resident_bytes().unwrap_or(0).max(held),
+        "weight_bytes": info.weight_bytes,
+        "stream_gb_per_second": stream_rate,
+        "roofline_fraction": stream_rate.map(|rate| used / rate),
+        "dispatches_per_token": report.dispatches_per_token,
+        "device": format!("{}: {}", info.backend, report.device),
+        "kernels": kernels,
+    }))
+}
+
+/// The middle value, or the mean of the two in the middle; 0 for none.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = |index: usize| values.get(index).copied().unwrap_or(0.0);
+    (middle(values.len().saturating_sub(1) / 2) + middle(values.len() / 2)) / 2.0
+}
+
+/// The figures for people, one a line.
+fn print(figures: &Value) -> Result<()> {
+    let Value::Object(figures) = figures else { return Ok(()) };
+    let mut rows = Vec::new();
+    for (name, value) in figures {
+        match value {
+            Value::Object(map) => {
+                rows.extend(map.iter().map(|(class, kernel)| vec![format!("{name}.{class}"), plain(kernel)]))
+            }
+            Value::Array(list) => {
+                rows.extend(list.iter().map(|time| vec![format!("{name}.{}", plain(&time["kernel"])), cost(time)]))
+            }
+            value => rows.push(vec![name.clone(), plain(value)]),
+        }
+    }
+    output::table(&rows)
+}
+
+fn cost(time: &Value) -> String {
+    let us = time["us"].as_f64().unwrap_or(0.0);
+    let rate = if us > 0.0 { time["bytes"].as_f64().unwrap_or(0.0) / us / 1e3 } else { 0.0 };
+    format!("{us:.0} us in {} calls, {rate:.1} GB/s", time["calls"])
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "unknown".to_owned(),
+        Value::Number(number) if number.is_f64() => format!("{:.3}", number.as_f64().unwrap_or(0.0)),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+
+    #[test]
+    fn a_median_is_the_middle_or_the_mean_of_the_middle_two() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(vec![7.0]), 7.0);
+        assert_eq!(median(vec![]), 0.0);
+    }
+}

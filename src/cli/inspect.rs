@@ -1,0 +1,105 @@
+//! `inspect`: what is in a model file, from its header alone.
+
+use std::path::PathBuf;
+
+use hanzo_edge::bytes;
+use hanzo_edge::error::{Context, Error, Result};
+use hanzo_edge::format::{self, FileHeader, Parsed, TensorInfo, Value};
+use serde_json::json;
+
+use crate::output;
+
+/// The command's options.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A model file
+    file: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub fn run(args: Args) -> Result<()> {
+    let header = read(&args.file).at(|| args.file.display().to_string())?;
+    if args.json { print_json(&header) } else { print(&header) }
+}
+
+fn read(path: &std::path::Path) -> Result<FileHeader> {
+    let file = bytes::open(path)?;
+    let mut wanted = 64 << 10;
+    loop {
+        let prefix = file.prefix(wanted);
+        match format::parse(prefix, Some(file.len()))? {
+            Parsed::Header(header) => {
+                header.check_len(file.len())?;
+                return Ok(header);
+            }
+            Parsed::NeedBytes(more) if more > prefix.len() as u64 => wanted = more,
+            Parsed::NeedBytes(_) => return Err(Error::malformed("the file ends inside its header")),
+        }
+    }
+}
+
+fn tensor_bytes(tensor: &TensorInfo) -> u64 {
+    tensor.range.end - tensor.range.start
+}
+
+fn weight_bytes(header: &FileHeader) -> u64 {
+    header.tensors.iter().map(tensor_bytes).sum()
+}
+
+fn print(header: &FileHeader) -> Result<()> {
+    output::line(format!(
+        "{} version {}: {} tensors, {}, aligned to {} bytes",
+        header.format.name,
+        header.version,
+        header.tensors.len(),
+        output::bytes(weight_bytes(header)),
+        header.alignment
+    ))?;
+    output::line("")?;
+    output::table(
+        &header.metadata.iter().map(|(key, value)| vec![key.to_owned(), value.to_string()]).collect::<Vec<_>>(),
+    )?;
+    output::line("")?;
+    let mut rows = vec![["tensor", "shape", "format", "bytes"].map(str::to_owned).to_vec()];
+    for tensor in &header.tensors {
+        let shape = tensor.shape.iter().map(usize::to_string).collect::<Vec<_>>().join(" x ");
+        rows.push(vec![tensor.name.clone(), shape, tensor.format.name.to_owned(), tensor_bytes(tensor).to_string()]);
+    }
+    output::table(&rows)
+}
+
+fn print_json(header: &FileHeader) -> Result<()> {
+    let metadata: serde_json::Map<_, _> =
+        header.metadata.iter().map(|(key, value)| (key.to_owned(), as_json(value))).collect();
+    let tensor = |tensor: &TensorInfo| json!({ "name": tensor.name, "shape": tensor.shape, "format": tensor.format.name, "bytes": tensor_bytes(tensor) });
+    output::json(&json!({
+        "container": header.format.name,
+        "version": header.version,
+        "alignment": header.alignment,
+        "weight_bytes": weight_bytes(header),
+        "metadata": metadata,
+        "tensors": header.tensors.iter().map(tensor).collect::<Vec<_>>(),
+    }))
+}
+
+/// Numbers and strings as such; arrays, which may be vocabularies, by type and length.
+fn as_json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::U8(value) => json!(value),
+        Value::I8(value) => json!(value),
+        Value::U16(value) => json!(value),
+        Value::I16(value) => json!(value),
+        Value::U32(value) => json!(value),
+        Value::I32(value) => json!(value),
+        Value::U64(value) => json!(value),
+        Value::I64(value) => json!(value),
+        Value::F32(value) => json!(value),
+        Value::F64(value) => json!(value),
+        Value::Bool(value) => json!(value),
+        Value::String(bytes) => json!(String::from_utf8_lossy(bytes)),
+        Value::Array(_) => json!(value.to_string()),
+    }
+}

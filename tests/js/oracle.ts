@@ -1,0 +1,43 @@
+// What an independent engine answered, and how ours is compared with it.
+
+import { readFileSync } from 'node:fs';
+
+/** A recorded greedy answer. */
+export interface Recording {
+  prompt: string;
+  prompt_ids: number[];
+  greedy_ids: number[];
+  /** Between the two highest logits at each position. */
+  greedy_margins: number[];
+}
+
+const MODEL = 'smollm2-135m-instruct-q4_1';
+
+/** The recorded answers of the default model. */
+export const RECORDINGS = (JSON.parse(readFileSync('tests/fixtures/oracle/greedy.json', 'utf8')) as Record<string, Recording[]>)[MODEL] ?? [];
+
+/** Texts and their ids. */
+export const TOKENIZED = (JSON.parse(readFileSync('tests/fixtures/oracle/tokenize.json', 'utf8')) as Record<string, { text: string; ids: number[] }[]>)[MODEL] ?? [];
+
+/** How often the most likely token after each forced position is the recorded one. */
+export interface Agreement {
+  positions: number;
+  agreeing: number;
+  /** Disagreements where the recorded engine was sure. */
+  clearMisses: string[];
+}
+
+/** Forces every recording through `score` (the most likely next token after each token). */
+export async function agreement(score: (ids: number[]) => Promise<ArrayLike<number>>): Promise<Agreement> {
+  const total: Agreement = { positions: 0, agreeing: 0, clearMisses: [] };
+  for (const { prompt_ids: prompt, greedy_ids: answer, greedy_margins: margins } of RECORDINGS) {
+    const argmax = await score([...prompt, ...answer.slice(0, -1)]);
+    for (const [i, id] of answer.entries()) {
+      const found = argmax[prompt.length - 1 + i];
+      total.positions += 1;
+      if (found === id) total.agreeing += 1;
+      else if ((margins[i] ?? 0) >= 0.5) total.clearMisses.push(`position ${i} of ${JSON.stringify(answer.slice(0, 4))}: ${found} for ${id}, margin ${margins[i]}`);
+    }
+  }
+  return total;
+}

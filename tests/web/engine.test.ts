@@ -1,0 +1,140 @@
+// The package in headless Chromium with the real default model, on every backend there is: answers, agreement with the
+// recorded engine, aborts, errors, caches.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import type { Diagnostics, EdgeOptions, GenerateOptions, GenerateResult, MemoryReport } from '@hanzo/edge';
+import { hostileFiles } from '../js/hostile.js';
+import { RECORDINGS, TOKENIZED, agreement } from '../js/oracle.js';
+import { MODEL_PATH, startSite } from './browser.js';
+import type { Site, TestPage } from './browser.js';
+
+interface Fault { isEdgeError: boolean; code?: string; message: string }
+type Outcome<T> = { value: T; error?: undefined } | { error: Fault; value?: undefined };
+type PlainOptions = Omit<EdgeOptions, 'model' | 'fetch' | 'signal' | 'onProgress'> & { model?: string; bytes?: number[] };
+type Answer = Omit<GenerateResult, 'tokens'> & { pieces: string[]; tokens: number[] };
+
+/** What the test page offers. */
+interface PageTests {
+  init(options: PlainOptions): Promise<Outcome<{ engine: number; diagnostics: Diagnostics }>>;
+  chat(engine: number, options: GenerateOptions, stopAfter?: number): Promise<Outcome<Answer>>;
+  abort(engine: number, after: number): Promise<Outcome<{ reader: unknown; result?: unknown }>>;
+  tokenize(engine: number, texts: string[]): Promise<Outcome<number[][]>>;
+  memory(engine: number): Promise<Outcome<MemoryReport>>;
+  diagnostics(engine: number): Promise<Diagnostics>;
+  close(engine: number): Promise<Outcome<null>>;
+  score(options: PlainOptions, lists: number[][]): Promise<Outcome<{ facts: Diagnostics; argmax: number[][] }>>;
+}
+
+let site: Site;
+let opened: TestPage;
+before(async () => {
+  site = await startSite();
+  opened = await site.open();
+});
+after(async () => {
+  await opened?.close();
+  await site?.close();
+});
+
+/** Calls a function of the page, whose value must be there. */
+async function call<Name extends keyof PageTests>(name: Name, ...args: Parameters<PageTests[Name]>): Promise<Awaited<ReturnType<PageTests[Name]>>> {
+  return callIn(opened.page, name, ...args);
+}
+
+async function callIn<Name extends keyof PageTests>(page: Page, name: Name, ...args: Parameters<PageTests[Name]>): Promise<Awaited<ReturnType<PageTests[Name]>>> {
+  await page.waitForFunction(() => 'tests' in globalThis);
+  return page.evaluate(
+    ([key, values]) => (globalThis as unknown as { tests: Record<string, (...all: unknown[]) => Promise<unknown>> }).tests[key as string]?.(...(values as unknown[])),
+    [name, args] as const,
+  ) as Promise<Awaited<ReturnType<PageTests[Name]>>>;
+}
+
+function value<T>(outcome: Outcome<T>): T {
+  if (outcome.error) throw new Error(`${outcome.error.code}: ${outcome.error.message}`);
+  return outcome.value;
+}
+
+const OPTIONS = { model: MODEL_PATH, maxContextTokens: 512 };
+const GREEDY = { temperature: 0, maxTokens: 12 };
+
+for (const { backend, least } of [{ backend: 'cpu', least: 0.96 }, { backend: 'webgpu', least: 0.995 }] as const) {
+  test(`forced_decoding_on_${backend}_agrees_with_the_recorded_engine`, async () => {
+    const lists = RECORDINGS.map(({ prompt_ids, greedy_ids }) => [...prompt_ids, ...greedy_ids.slice(0, -1)]);
+    const { facts, argmax } = value(await call('score', { ...OPTIONS, backend }, lists));
+    assert.equal(facts.backend, backend);
+    const { positions, agreeing, clearMisses } = await agreement(async (ids) => argmax[lists.findIndex((list) => list.join() === ids.join())] ?? []);
+    console.log(`# agreement in Chromium on ${backend}: ${agreeing} of ${positions}`);
+    assert.ok(positions > 200);
+    assert.deepEqual(clearMisses, []);
+    assert.ok(agreeing / positions >= least, `${agreeing} of ${positions}`);
+  });
+
+  for (const worker of [true, false]) {
+    test(`a_chat_on_${backend}_${worker ? 'in_a_worker' : 'in_the_page'}_streams_stops_and_closes`, async () => {
+      const { engine, diagnostics } = value(await call('init', { ...OPTIONS, backend, worker }));
+      assert.deepEqual([diagnostics.backend, diagnostics.worker.used], [backend, worker]);
+      assert.ok(diagnostics.selfTest.length > 0 && diagnostics.selfTest.every(({ ok }) => ok), JSON.stringify(diagnostics.selfTest));
+      const whole = value(await call('chat', engine, GREEDY));
+      assert.equal(whole.pieces.join(''), whole.text);
+      assert.match(whole.text, /^Gravity is/);
+      assert.deepEqual([whole.finishReason, whole.stats.backend, whole.tokens.length], ['length', backend, 12]);
+      const left = value(await call('chat', engine, { temperature: 0 }, 2));
+      assert.equal(left.finishReason, 'abort');
+      assert.ok(left.text.startsWith(left.pieces.join('')));
+      assert.deepEqual(value(await call('abort', engine, 2)), { reader: 'enough', result: 'enough' });
+      assert.equal(value(await call('chat', engine, GREEDY)).text, whole.text);
+      const memory = value(await call('memory', engine));
+      assert.ok(memory.weightsBytes > 80e6 && memory.wasmBytes > 0 && memory.kvBytes > 0);
+      assert.equal(memory.gpuBytes > 80e6, backend === 'webgpu');
+      value(await call('close', engine));
+      assert.equal((await call('chat', engine, GREEDY)).error?.code, 'closed');
+    });
+  }
+}
+
+test('ids_in_the_browser_equal_the_recorded_ones', async () => {
+  const { engine } = value(await call('init', { ...OPTIONS, backend: 'cpu' }));
+  const ids = value(await call('tokenize', engine, TOKENIZED.map(({ text }) => text)));
+  for (const [i, { text, ids: recorded }] of TOKENIZED.entries()) assert.deepEqual(ids[i], recorded, JSON.stringify(text));
+  await call('close', engine);
+});
+
+test('auto_passes_over_a_software_gpu_and_says_why', async () => {
+  const { engine, diagnostics } = value(await call('init', { ...OPTIONS }));
+  assert.equal(diagnostics.backend, 'cpu');
+  assert.deepEqual(diagnostics.rejected.map(({ backend }) => backend), ['webgpu']);
+  assert.match(diagnostics.reason, /software/);
+  await call('close', engine);
+});
+
+test('a_second_load_comes_from_the_cache_in_a_worker_and_in_the_page', async () => {
+  for (const [worker, kind] of [[true, 'opfs'], [false, 'cache-api']] as const) {
+    const url = `${MODEL_PATH}?cache-${kind}`;
+    for (const hit of [false, true]) {
+      const { engine, diagnostics } = value(await call('init', { ...OPTIONS, model: url, backend: 'cpu', worker }));
+      assert.deepEqual(diagnostics.cache, { kind, hit });
+      await call('close', engine);
+    }
+  }
+});
+
+test('hostile_files_give_one_clear_error_in_the_browser_and_a_good_one_loads_after', async () => {
+  for (const { name, bytes } of hostileFiles(new Uint8Array(2000))) {
+    const { error } = await call('init', { bytes: [...bytes], backend: 'cpu', worker: false });
+    assert.ok(error?.isEdgeError && error.code !== 'internal' && error.code !== 'closed', `${name}: ${JSON.stringify(error)}`);
+  }
+  const { engine } = value(await call('init', { ...OPTIONS, backend: 'cpu', worker: false }));
+  assert.match(value(await call('chat', engine, GREEDY)).text, /^Gravity/);
+  await call('close', engine);
+});
+
+test('a_wrong_wasm_url_is_named_and_a_later_load_works', async () => {
+  const bad = await call('init', { ...OPTIONS, backend: 'cpu', wasmUrl: '/no/such/folder/' });
+  assert.ok(bad.error?.isEdgeError && /no\/such\/folder\/hanzo-edge\.wasm answered with HTTP status 404/.test(bad.error.message), JSON.stringify(bad));
+  const { engine } = value(await call('init', { ...OPTIONS, backend: 'cpu', wasmUrl: '/dist/' }));
+  await call('close', engine);
+  // The browser itself reports the 404.
+  opened.faults.splice(0, opened.faults.length, ...opened.faults.filter((fault) => !fault.includes('404')));
+});
