@@ -43,7 +43,7 @@ pub fn run(args: Args) -> Result<()> {
     }
     let path = model::resolve(Some(&args.model))?;
     let begin = Instant::now();
-    let edge = model::load(path.to_str(), config)?;
+    let edge = model::open(path, config)?;
     let load_ms = begin.elapsed().as_secs_f64() * 1e3;
     interrupt::install()?;
     let vocab_size = edge.info()?.hparams.vocab_size as u32;
