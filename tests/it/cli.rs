@@ -1,12 +1,14 @@
 //! The command line program as users and scripts run it: every command on a tiny model, and every way to get it wrong.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
+use crate::support::gguf_builder::number;
+use crate::support::real_model;
 use crate::support::tiny_model::{TinyModel, VOCAB};
 
 /// A folder of its own, removed at the end.
@@ -316,4 +318,34 @@ fn a_reader_that_goes_away_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_file_says_how_to_sample_and_the_user_overrules_it() {
+    let folder = Folder::new();
+    let builder = TinyModel::new("llama", "q4_0", 7).builder().field("general.sampling.temp", number(0.0f32));
+    let model = folder.file("greedy.gguf", &builder.build());
+    let base = ["chat", &model, "-p", "hello", "-n", "16", "--backend", "cpu"];
+    let answer = |more: &[&str]| text(&run(&folder, &[base.as_slice(), more].concat()));
+    let greedy = answer(&["--temp", "0"]);
+    assert_eq!(answer(&["--seed", "1"]), greedy);
+    assert_ne!(answer(&["--seed", "1", "--temp", "5", "--top-k", "0", "--top-p", "1", "--min-p", "0"]), greedy);
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_an_answer_and_the_program_ends_well() {
+    let folder = Folder::new();
+    let model = real_model::path();
+    let mut command = program(&folder.0);
+    command.args(["generate", model.to_str().unwrap(), "-p", "Once upon a time", "-n", "3000", "--backend", "cpu"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = [0];
+    child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    let summary = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{summary}");
+    assert!(summary.contains("abort"), "{summary}");
 }
