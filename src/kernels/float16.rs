@@ -1,5 +1,8 @@
 //! Conversions between half and single precision, without tables. Exact where the result exists.
 
+use half::f16;
+use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+
 /// The value of f16 `bits`, infinities and NaN included.
 #[inline(always)]
 pub fn f16_to_f32(bits: u16) -> f32 {
@@ -15,9 +18,8 @@ pub fn f16_to_f32(bits: u16) -> f32 {
 /// Rounds `from` to f16, ties to even; what is too large becomes infinite.
 /// Converts as many values as both slices hold.
 pub fn store_f16(from: &[f32], to: &mut [u16]) {
-    for (to, &from) in to.iter_mut().zip(from) {
-        *to = half::f16::from_f32(from).to_bits();
-    }
+    let len = to.len().min(from.len());
+    to[..len].reinterpret_cast_mut::<f16>().convert_from_f32_slice(&from[..len]);
 }
 
 #[cfg(test)]

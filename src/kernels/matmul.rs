@@ -16,6 +16,9 @@ use super::isa::{Isa, TilePointers};
 use super::matrix::CpuMatrix;
 use crate::quant::PackedLayout;
 
+/// Bytes of a tile that are asked for ahead of their use, where tiles are longer than this.
+const FETCH_AHEAD: usize = 2048;
+
 /// Where results go: row `n` of the destination starts at `n * stride`.
 #[derive(Clone, Copy)]
 pub(super) struct Destination {
@@ -117,12 +120,14 @@ unsafe fn coded_tiles<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT
             let columns = n..n + count;
             // SAFETY: the caller's promises; `columns` are rows of `x`.
             unsafe {
-                match (count, I::COLUMNS) {
-                    (1, _) => block::<I, BITS, AFFINE, SPLIT, 1>(matrix, &tiles, columns, rows.clone(), share.dst),
-                    (2..=4, _) | (_, 4) => {
-                        block::<I, BITS, AFFINE, SPLIT, 4>(matrix, &tiles, columns, rows.clone(), share.dst);
-                    }
-                    _ => block::<I, BITS, AFFINE, SPLIT, 8>(matrix, &tiles, columns, rows.clone(), share.dst),
+                if I::ONE_COLUMN {
+                    block::<I, BITS, AFFINE, SPLIT, 1>(matrix, &tiles, columns, rows.clone(), share.dst);
+                } else if count == 1 {
+                    block::<I, BITS, AFFINE, SPLIT, 1>(matrix, &tiles, columns, rows.clone(), share.dst);
+                } else if count <= 4 {
+                    block::<I, BITS, AFFINE, SPLIT, 4>(matrix, &tiles, columns, rows.clone(), share.dst);
+                } else if I::EIGHT_COLUMNS {
+                    block::<I, BITS, AFFINE, SPLIT, 8>(matrix, &tiles, columns, rows.clone(), share.dst);
                 }
             }
             n += count;
@@ -182,6 +187,9 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
         let scales = tile_pointers(matrix.scales, tiles, matrix.padded / matrix.group * scale_bytes);
         let mut sums = [I::splat(0.0); N];
         for chunk in 0..chunks {
+            if N == 1 {
+                fetch_ahead::<I>(&low, (matrix.padded, low_bits), chunk);
+            }
             let w = unpack::<I, BITS>(&low, &high, chunk);
             if SPLIT {
                 for half in 0..2 {
@@ -208,6 +216,26 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
             }
         }
         sums
+    }
+}
+
+/// Asks for the codes that come after those of `chunk`: of the next block where tiles are short, since their ends
+/// break the processor's own guesses, and further along the tiles where they are long.
+///
+/// # Safety
+/// The processor has `I`.
+#[inline(always)]
+unsafe fn fetch_ahead<I: Isa>(low: &TilePointers, (padded, bits): (usize, usize), chunk: usize) {
+    let tile_bytes = padded * bits / 2;
+    let ahead = if tile_bytes > FETCH_AHEAD { FETCH_AHEAD } else { I::TILES * tile_bytes };
+    let chunk_bytes = 16 * bits;
+    for tile in low.iter().take(I::TILES) {
+        // SAFETY: the caller's promise.
+        unsafe { I::prefetch(tile.wrapping_add(ahead + chunk * chunk_bytes)) };
+        if chunk_bytes > 64 {
+            // SAFETY: the caller's promise.
+            unsafe { I::prefetch(tile.wrapping_add(ahead + chunk * chunk_bytes + 64)) };
+        }
     }
 }
 

@@ -338,6 +338,23 @@ mod tests {
         assert!(Splitter::new(r"[^\r\n\p{L}\p{N}]?+\p{L}+| ?[^\s\p{L}\p{N}]++[\r\n]*|\s+(?!\S)|\s+").is_some());
     }
 
+    /// The lengths in bytes of the pieces that another engine cuts random strings into: `splits.py` beside them.
+    const RECORDED: &str = include_str!("../../tests/fixtures/oracle/splits.json");
+
+    #[test]
+    fn random_strings_are_cut_as_another_engine_cuts_them() {
+        let recorded: serde_json::Value = serde_json::from_str(RECORDED).unwrap();
+        let texts = recorded["texts"].as_array().unwrap();
+        let rows = recorded["lengths"].as_object().unwrap();
+        assert!(texts.len() >= 200 && rows.len() >= 16);
+        for (name, lengths) in rows {
+            for (text, expected) in texts.iter().zip(lengths.as_array().unwrap()) {
+                let found: Vec<usize> = cut(name, text.as_str().unwrap()).iter().map(|piece| piece.len()).collect();
+                assert_eq!(serde_json::json!(found), *expected, "{name} on {text}");
+            }
+        }
+    }
+
     #[test]
     fn the_linear_engine_cuts_as_the_library_does() {
         let texts = [

@@ -3,6 +3,8 @@
 
 mod clock;
 mod run;
+#[cfg(test)]
+mod tests;
 mod weights;
 
 use super::{BackendReport, BoxFuture, Executable, KernelTime, KvType, LoadRequest, MemoryUse, OpenOptions, SelfTest};

@@ -5,11 +5,11 @@
 #![allow(unsafe_op_in_unsafe_fn, reason = "each body is a few intrinsics under the promises of the trait")]
 
 use std::arch::x86_64::{
-    __m128i, __m512, __m512i, _mm_cvtsi32_si128, _mm_loadl_epi64, _mm_loadu_si128, _mm_unpacklo_epi64,
-    _mm256_loadu_si256, _mm256_set_m128i, _mm512_add_epi32, _mm512_add_ps, _mm512_and_si512, _mm512_castsi256_si512,
-    _mm512_cvtepi32_epi16, _mm512_cvtepi32_ps, _mm512_cvtph_ps, _mm512_dpbusd_epi32, _mm512_fmadd_ps,
-    _mm512_inserti64x4, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_mul_ps, _mm512_or_si512, _mm512_permute_ps,
-    _mm512_set1_epi8, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_si512, _mm512_shuffle_f32x4,
+    __m128i, __m512, __m512i, _MM_HINT_T0, _mm_cvtsi32_si128, _mm_loadl_epi64, _mm_loadu_si128, _mm_prefetch,
+    _mm_unpacklo_epi64, _mm256_loadu_si256, _mm256_set_m128i, _mm512_add_epi32, _mm512_add_ps, _mm512_and_si512,
+    _mm512_castsi256_si512, _mm512_cvtepi32_epi16, _mm512_cvtepi32_ps, _mm512_cvtph_ps, _mm512_dpbusd_epi32,
+    _mm512_fmadd_ps, _mm512_inserti64x4, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_mul_ps, _mm512_or_si512,
+    _mm512_permute_ps, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_si512, _mm512_shuffle_f32x4,
     _mm512_shuffle_i32x4, _mm512_sll_epi16, _mm512_srl_epi16, _mm512_srli_epi32, _mm512_storeu_ps, _mm512_xor_si512,
 };
 
@@ -93,6 +93,11 @@ impl Isa for Avx512 {
             }
         }
         words
+    }
+
+    #[inline(always)]
+    unsafe fn prefetch(from: *const u8) {
+        _mm_prefetch::<_MM_HINT_T0>(from.cast());
     }
 
     #[inline(always)]

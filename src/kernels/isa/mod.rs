@@ -41,8 +41,12 @@ pub(super) type TilePointers = [*const u8; 4];
 pub(super) trait Isa {
     /// Tiles of four rows that one register spans: 1, 2 or 4.
     const TILES: usize;
-    /// Activation rows that a matmul block keeps in registers at once: 4 or 8.
+    /// Activation rows that a matmul block keeps in registers at once: 1, 4 or 8.
     const COLUMNS: usize;
+    /// `COLUMNS` as two answers, so that blocks of other sizes are not even compiled.
+    const ONE_COLUMN: bool = Self::COLUMNS == 1;
+    /// As above.
+    const EIGHT_COLUMNS: bool = Self::COLUMNS == 8;
     /// What is added to a signed 8-bit code to make it a legal operand of `dot`.
     const B8_ZERO: i32;
     /// `f32` lanes of a register.
@@ -57,6 +61,11 @@ pub(super) trait Isa {
 
     /// Loads `V` consecutive 16-byte words at `offset` of every tile: register `i` holds word `i` of all tiles.
     unsafe fn load_words<const V: usize>(tiles: &TilePointers, offset: usize) -> [Self::W; V];
+    /// Asks for the cache line at `from`, which need not be readable. Nothing where there is no such instruction.
+    #[inline(always)]
+    unsafe fn prefetch(from: *const u8) {
+        let _ = from;
+    }
     /// `(w >> right) & mask` on bytes, with a left shift when `right` is negative. `mask` drops what crossed a byte.
     unsafe fn bits(w: Self::W, right: i32, mask: u8) -> Self::W;
     /// Bitwise or.

@@ -1,4 +1,5 @@
-//! Plain Rust: correct on every processor, and what the others are compared with.
+//! Plain Rust: correct on every processor, and what the others are compared with. Its pieces are not inlined: unrolled
+//! they would be most of what the crate's compilation takes, for processors that hardly exist.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +11,7 @@ pub(in crate::kernels) struct Scalar;
 
 impl Isa for Scalar {
     const TILES: usize = 1;
-    const COLUMNS: usize = 4;
+    const COLUMNS: usize = 1;
     const B8_ZERO: i32 = 0;
 
     type W = [u8; 16];
@@ -23,12 +24,12 @@ impl Isa for Scalar {
         unsafe { tiles[0].add(offset).cast::<[[u8; 16]; V]>().read_unaligned() }
     }
 
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn bits(w: [u8; 16], right: i32, mask: u8) -> [u8; 16] {
         w.map(|byte| if right >= 0 { (byte >> right) & mask } else { (byte << -right) & mask })
     }
 
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn or(mut a: [u8; 16], b: [u8; 16]) -> [u8; 16] {
         for (a, b) in a.iter_mut().zip(b) {
             *a |= b;
@@ -46,7 +47,7 @@ impl Isa for Scalar {
         [0; 4]
     }
 
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn dot16<const BITS: usize>(
         mut acc: [i32; 4],
         w: [[u8; 16]; 4],

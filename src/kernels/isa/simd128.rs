@@ -11,7 +11,7 @@ use std::arch::wasm32::{
     u16x8_shr, v128, v128_and, v128_load, v128_load64_splat, v128_load64_zero, v128_or, v128_store,
 };
 #[cfg(target_feature = "relaxed-simd")]
-use std::arch::wasm32::{f32x4_relaxed_madd, i32x4_relaxed_dot_i8x16_i7x16_add};
+use std::arch::wasm32::{f32x4_relaxed_madd, i32x4_relaxed_dot_i8x16_i7x16_add, v128_load32_splat};
 
 use super::{Isa, TilePointers};
 
