@@ -74,7 +74,7 @@ export class EngineHost {
       this.#post({ type: 'answer', id, value: await this.#do(id, call, running) });
     } catch (error) {
       const trap = trapOf(error);
-      if (trap) this.#crash(trap);
+      if (trap) this.#crash(trap, true);
       else this.#post({ type: 'error', id, error: toErrorData(error) });
     } finally {
       this.#running.delete(id);
@@ -104,7 +104,7 @@ export class EngineHost {
       openStream: this.#resources.stream,
       onProgress: (progress) => this.#post({ type: 'progress', id, progress }),
     });
-    loaded.gpu?.onLost((reason) => this.#crash({ code: 'device-lost', message: `the GPU device was lost: ${reason}` }));
+    loaded.gpu?.onLost((reason) => this.#crash({ code: 'device-lost', message: `the GPU device was lost: ${reason}` }, false));
     this.#loaded = loaded;
     return loaded.facts;
   }
@@ -175,12 +175,15 @@ export class EngineHost {
     return null;
   }
 
-  #crash(error: ErrorData): void {
+  /** Tells the end. After a trap the module's memory must not be touched; otherwise the model is freed. */
+  #crash(error: ErrorData, isTrap: boolean): void {
     this.#post({ type: 'crash', error });
     this.#isClosed = true;
-    this.#loaded?.gpu?.destroy();
+    const loaded = this.#loaded;
     this.#loaded = null;
+    loaded?.gpu?.destroy();
     for (const { control } of this.#running.values()) control.abort();
+    if (!isTrap) void this.#lastCall.catch(() => {}).then(() => loaded?.engine.free());
   }
 }
 

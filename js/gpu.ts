@@ -43,7 +43,7 @@ export async function probeGpu(powerPreference: GPUPowerPreference | undefined, 
   }
   if (!adapter) return { gpu: null, reason: 'WebGPU found no adapter' };
   const facts = factsOf(adapter);
-  if (facts.isFallback && !takeFallback) return { gpu: null, reason: `the adapter ${nameOf(facts)} is software; backend: 'webgpu' takes it anyway` };
+  if (facts.isFallback && !takeFallback) return { gpu: null, reason: `the adapter ${adapterName(facts)} is software; backend: 'webgpu' takes it anyway` };
   return { gpu: new LentGpu(gpu, adapter, facts) };
 }
 
@@ -56,7 +56,8 @@ function factsOf(adapter: GPUAdapter): AdapterFacts {
   return { vendor, architecture, device, description, isFallback: info.isFallbackAdapter === true || old.isFallbackAdapter === true || isSoftware };
 }
 
-function nameOf(facts: AdapterFacts): string {
+/** An adapter's name for people. */
+export function adapterName(facts: AdapterFacts): string {
   return [facts.vendor, facts.architecture, facts.device, facts.description].filter(Boolean).join(' ') || 'without a name';
 }
 

@@ -4,7 +4,7 @@ import { openStore } from './cache.js';
 import { EdgeError, isErrorData } from './errors.js';
 import { FileWindow, openFile } from './files.js';
 import type { FileContext, FileStream, PlacedFile } from './files.js';
-import { probeGpu } from './gpu.js';
+import { adapterName, probeGpu } from './gpu.js';
 import type { Gpu } from './gpu.js';
 import { Loader, Sha256, registry } from './hanzo-edge.js';
 import type { Engine } from './hanzo-edge.js';
@@ -60,7 +60,8 @@ export async function loadModel(options: LoadOptions, context: LoadContext): Pro
     await files.open();
     const { engine, gpu, rejected } = await load(options, files, context);
     const facts: EngineFacts = JSON.parse(engine.diagnostics()) as EngineFacts;
-    const adapter = gpu && facts.backend === 'webgpu' ? { adapter: gpu.adapter } : {};
+    // The browser tells pages of an adapter what it hides from WASM.
+    const adapter = gpu && facts.backend === 'webgpu' ? { adapter: gpu.adapter, device: adapterName(gpu.adapter) } : {};
     if (facts.backend !== 'webgpu') gpu?.destroy();
     const allRejected = mergeRejected(rejected, facts.rejected);
     const cache = { kind: files.origin === 'caller' ? 'none' : (store?.kind ?? 'none'), hit: files.origin === 'cache' };

@@ -182,11 +182,9 @@ impl LoadedModel {
             now: Some(self.clock.local()),
             controls: Some(tokenizer.controls()),
         };
-        let mut ids = tokenizer.encode_rendered(&template.render(messages, &render)?)?;
-        if let Some(prefill) = &options.prefill {
-            ids.extend(tokenizer.encode(prefill, Special::AsText)?);
-        }
-        Ok(ids)
+        let mut rendered = template.render(messages, &render)?;
+        rendered.push(options.prefill.as_deref().unwrap_or_default(), false);
+        tokenizer.encode_rendered(&rendered)
     }
 
     /// Starts to answer a prompt; drive it with [`LoadedModel::next`].

@@ -161,7 +161,12 @@ impl Random {
             PackedLayout::F16 => {
                 packed.low.iter_mut().for_each(|word| *word = self.half(scale) | self.half(scale) << 16);
                 if columns % 2 == 1 {
-                    packed.low.iter_mut().skip(columns / 2).step_by(columns.div_ceil(2)).for_each(|word| *word &= 0xffff);
+                    packed
+                        .low
+                        .iter_mut()
+                        .skip(columns / 2)
+                        .step_by(columns.div_ceil(2))
+                        .for_each(|word| *word &= 0xffff);
                 }
             }
             PackedLayout::Coded { codes, affine, .. } => {
@@ -357,11 +362,8 @@ pub fn attention_case(
     random: &mut Random,
 ) -> Result<Case> {
     let (width, kv_width) = (op.n_heads * op.head_dim, op.n_kv_heads * op.head_dim);
-    let mut inputs = vec![
-        random.tensor(tokens, width)?,
-        random.tensor(tokens, kv_width)?,
-        random.tensor(tokens, kv_width)?,
-    ];
+    let mut inputs =
+        vec![random.tensor(tokens, width)?, random.tensor(tokens, kv_width)?, random.tensor(tokens, kv_width)?];
     if op.norm.is_some() {
         inputs.push(random.vector(op.head_dim));
         inputs.push(random.vector(op.head_dim));
@@ -417,4 +419,64 @@ pub fn attention_cases() -> Result<Vec<Case>> {
         }
     }
     Ok(cases)
+}
+
+/// A small case of each kind of operation that a graph uses, with its attributes and layouts: once for one token and
+/// once for several. For checks at load, in milliseconds.
+pub fn small_cases(graph: &Graph, layouts: &[PackedLayout]) -> Result<Vec<Case>> {
+    let mut random = Random::new(7);
+    let mut cases: Vec<Case> = Vec::new();
+    let mut seen: Vec<String> = Vec::new();
+    for node in &graph.nodes {
+        let stored: Vec<Option<PackedLayout>> = node
+            .inputs
+            .iter()
+            .map(|input| graph.weight_of(*input).and_then(|weight| layouts.get(weight).copied()))
+            .collect();
+        let widths: Vec<usize> = node.inputs.iter().map(|input| graph.fact(*input).width().unwrap_or(1)).collect();
+        for tokens in [1, 5] {
+            let Some(case) = small_case(node.op.as_ref(), &stored, &widths, tokens, &mut random)? else { continue };
+            let kind = format!("{:?} {stored:?} {tokens}", case.op);
+            if !seen.contains(&kind) {
+                seen.push(kind);
+                cases.push(case);
+            }
+        }
+    }
+    Ok(cases)
+}
+
+/// `None` for operations that only copy.
+fn small_case(
+    op: &dyn Operator,
+    stored: &[Option<PackedLayout>],
+    widths: &[usize],
+    tokens: usize,
+    random: &mut Random,
+) -> Result<Option<Case>> {
+    let width = widths.first().copied().unwrap_or(1);
+    if let Some(op) = op.downcast_ref::<Linear>() {
+        let matrices = op.split(stored)?.matrices.iter().flatten().copied().collect::<Vec<_>>();
+        let columns = if width.is_multiple_of(32) { 256 } else { 33 };
+        let rows =
+            if op.gate.is_some() { vec![12; matrices.len()] } else { (0..matrices.len()).map(|i| 12 + i).collect() };
+        return linear_case(*op, &matrices, &rows, (columns, tokens), random).map(Some);
+    }
+    if let Some(op) = op.downcast_ref::<Attention>() {
+        return attention_case(Attention { cache: 0, ..*op }, (tokens, 70, 136), random).map(Some);
+    }
+    if let (Some(_), [_, Some(layout)]) = (op.downcast_ref::<Embed>(), stored) {
+        let ids = CaseInput::Tensor(Tensor::u32([tokens], (0..tokens as u32).collect())?);
+        let inputs = vec![ids, random.matrix(*layout, 12, 256)?];
+        return Ok(Some(case(format!("embed {}", layout.name()), Embed, inputs, tokens)));
+    }
+    if let Some(op) = op.downcast_ref::<RmsNorm>() {
+        let part = widths.get(1).copied().unwrap_or(width);
+        return Ok(Some(case("rms_norm", *op, vec![random.tensor(tokens, part)?, random.vector(part)], tokens)));
+    }
+    if let Some(op) = op.downcast_ref::<Rope>() {
+        let inputs = vec![random.tensor(tokens, 2 * op.head_dim)?, table(op.head_dim, 16)?];
+        return Ok(Some(Case { position: 3, ..case("rope", *op, inputs, tokens) }));
+    }
+    Ok(None)
 }

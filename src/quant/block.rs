@@ -9,11 +9,11 @@ use super::packed::{Codes, PackedLayout};
 use crate::error::{Error, Result};
 
 /// Decodes whole blocks to floats.
-type Dequantize = fn(bytes: &[u8], out: &mut [f32]);
+pub type Dequantize = fn(bytes: &[u8], out: &mut [f32]);
 /// Encodes floats to whole blocks.
-type Quantize = fn(values: &[f32], bytes: &mut [u8]);
+pub type Quantize = fn(values: &[f32], bytes: &mut [u8]);
 /// Decodes whole blocks to codes and `(scale, bias)` pairs.
-type Unpack = fn(bytes: &[u8], codes: &mut [i8], groups: &mut [(f32, f32)]) -> Result<()>;
+pub type Unpack = fn(bytes: &[u8], codes: &mut [i8], groups: &mut [(f32, f32)]) -> Result<()>;
 
 /// A weight format as files store it: rows of blocks of `block_len` elements in `block_bytes` bytes.
 /// Plain floats are blocks of one element.
@@ -29,9 +29,9 @@ pub struct BlockFormat {
     /// The layout the kernels read this format in.
     pub layout: PackedLayout,
     /// Decodes whole blocks: `bytes.len() / block_bytes * block_len == out.len()`.
-    pub dequantize: fn(bytes: &[u8], out: &mut [f32]),
+    pub dequantize: Dequantize,
     /// Encodes whole blocks, rounding to nearest as ggml does; `None` where only decoding is known.
-    pub quantize: Option<fn(values: &[f32], bytes: &mut [u8])>,
+    pub quantize: Option<Quantize>,
     /// Decodes whole blocks to integer codes and one `(scale, bias)` per group of the layout
     /// (`value = scale * code + bias`), for formats that are packed as codes.
     /// Fails only where a value of the file cannot be expressed in the layout.

@@ -26,7 +26,7 @@ mod q8_0;
 #[cfg(test)]
 mod tests;
 
-pub use block::BlockFormat;
+pub use block::{BlockFormat, Dequantize, Quantize, Unpack};
 pub use pack::{pack_rows, unpack_row, unpack_rows};
 pub use packed::{Codes, PackedLayout, PackedRows};
 

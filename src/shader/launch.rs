@@ -20,6 +20,8 @@ pub struct Caps {
     pub binding_bytes: u64,
     /// Workgroups along one axis of a dispatch.
     pub workgroups: u32,
+    /// Invocations that keep the device busy: many on a GPU, few on a CPU that stands for one.
+    pub parallel: usize,
 }
 
 impl Caps {
@@ -32,6 +34,7 @@ impl Caps {
         invocations: 256,
         binding_bytes: 128 << 20,
         workgroups: 65_535,
+        parallel: 200_000,
     };
 }
 

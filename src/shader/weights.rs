@@ -21,7 +21,13 @@ pub fn device_planes(layout: PackedLayout, tiles: usize, columns: usize) -> [usi
 impl KernelBuilder {
     /// Binds one part of the weight matrix `input` as `weights` and adds what decodes it.
     /// Constants: `K8` (steps of 8 columns), `TILE_0` (the part's first tile).
-    pub fn weights(&mut self, input: usize, part: (usize, &WeightPart), layout: PackedLayout, columns: usize) -> &mut Self {
+    pub fn weights(
+        &mut self,
+        input: usize,
+        part: (usize, &WeightPart),
+        layout: PackedLayout,
+        columns: usize,
+    ) -> &mut Self {
         let (index, part) = part;
         let columns = device_columns(layout, columns);
         let [_, high, scales, _] = device_planes(layout, part.buffer_tiles, columns);

@@ -2,7 +2,7 @@
 
 use hanzo_edge::format::gguf::shard_names;
 use hanzo_edge::format::{Metadata, Strings, Value};
-use hanzo_edge::quant::BLOCK_FORMATS;
+use hanzo_edge::quant::{BLOCK_FORMATS, pack_rows, unpack_rows};
 
 use crate::support::gguf_builder::{GgufBuilder, list, number, numbers, string, strings};
 use crate::support::open::{header, model};
@@ -221,4 +221,25 @@ fn tiny_models_are_made_from_their_seed_alone() {
     }
     let bare = TinyModel { tokenizer: false, ..TinyModel::new("llama", "f16", 1) };
     assert!(model(&[bare.build()]).unwrap().metadata.value("tokenizer.ggml.tokens").is_none());
+}
+
+#[test]
+fn tiny_models_of_every_format_pack_to_about_their_values() {
+    for format in BLOCK_FORMATS {
+        let file = TinyModel::new("llama", format.name, 9).build();
+        let model = model(std::slice::from_ref(&file)).unwrap();
+        for tensor in model.tensors() {
+            let bytes = &file[tensor.range.start as usize..tensor.range.end as usize];
+            let (rows, columns) = (tensor.rows(), tensor.columns());
+            let (mut decoded, mut unpacked) = (vec![0.0; rows * columns], vec![0.0; rows * columns]);
+            tensor.format.decode(bytes, &mut decoded).unwrap();
+            unpack_rows(&pack_rows(tensor.format, bytes, rows, columns).unwrap(), &mut unpacked).unwrap();
+            let power: f32 = decoded.iter().map(|value| value * value).sum();
+            let error: f32 = decoded.iter().zip(&unpacked).map(|(a, b)| (a - b) * (a - b)).sum();
+            assert!(power > 0.0 && power.is_finite(), "{} {}", format.name, tensor.name);
+            // Rounding scales and biases that are products to f16, 2^-12 of each at most, which may be larger than
+            // their sum.
+            assert!(error <= power * 1e-6, "{} {}: {error} of {power}", format.name, tensor.name);
+        }
+    }
 }

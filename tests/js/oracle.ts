@@ -27,10 +27,10 @@ export interface Agreement {
   clearMisses: string[];
 }
 
-/** Forces every recording through `score` (the most likely next token after each token). */
-export async function agreement(score: (ids: number[]) => Promise<ArrayLike<number>>): Promise<Agreement> {
+/** Forces recordings through `score` (the most likely next token after each token). */
+export async function agreement(score: (ids: number[]) => Promise<ArrayLike<number>>, recordings = RECORDINGS): Promise<Agreement> {
   const total: Agreement = { positions: 0, agreeing: 0, clearMisses: [] };
-  for (const { prompt_ids: prompt, greedy_ids: answer, greedy_margins: margins } of RECORDINGS) {
+  for (const { prompt_ids: prompt, greedy_ids: answer, greedy_margins: margins } of recordings) {
     const argmax = await score([...prompt, ...answer.slice(0, -1)]);
     for (const [i, id] of answer.entries()) {
       const found = argmax[prompt.length - 1 + i];

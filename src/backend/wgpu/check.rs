@@ -1,13 +1,16 @@
 //! Runs one operation on given inputs as a model would, for the self-test and the tests.
 
 use super::device::Gpu;
-use super::program::{Draft, Pool, Program, Shared};
+use super::program::{Draft, Pool, Program, Shared, Target};
+use super::sample;
 use super::state::State;
-use crate::backend::{KvType, LoadRequest};
+use crate::backend::{KvType, LoadRequest, SelfTest};
 use crate::error::{Error, Result};
-use crate::graph::Dims;
-use crate::ops::cases::{Case, CaseInput, nmse};
+use crate::graph::{Dims, Graph};
+use crate::ops::cases::{Case, CaseInput, nmse, small_cases};
 use crate::plan::Plan;
+use crate::quant::PackedLayout;
+use crate::shader::{Caps, Kernel, Launch};
 use std::sync::Arc;
 
 /// The kernels that a case ran and the largest relative error of its outputs against the reference.
@@ -36,7 +39,7 @@ pub async fn check(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcom
     }
     gpu.write(&shared.state, 0, State::forward(case.position, case.tokens).words());
     let plan = Plan::new(&graph, Dims { tokens: case.tokens, rows: case.rows })?;
-    let draft = Draft::new(&graph, plan, &shared, gpu)?;
+    let draft = Draft::new(&graph, plan, &shared.target)?;
     let pool = Pool::new(gpu, std::slice::from_ref(&draft), &[])?;
     let program = Program::new(gpu, &graph, &draft, &shared, &pool)?;
     let mut encoder = gpu.encoder();
@@ -51,6 +54,64 @@ pub async fn check(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcom
         worst = worst.max(nmse(&found, expected));
     }
     Ok(Outcome { kernels: draft.kernels(), nmse: worst })
+}
+
+/// The largest relative error of a sound kernel; over an f16 cache the rounding of what is written adds to it.
+const TOLERANCE: f64 = 1e-8;
+const TOLERANCE_F16: f64 = 1e-5;
+
+/// Checks the kernels that a model uses, each on a small input. Fails, naming the kernels, when one is wrong.
+pub async fn self_test(
+    gpu: &mut Gpu,
+    graph: &Graph,
+    layouts: &[PackedLayout],
+    kv_type: KvType,
+) -> Result<Vec<SelfTest>> {
+    let before = gpu.bytes;
+    let mut tests: Vec<SelfTest> = Vec::new();
+    for case in small_cases(graph, layouts)? {
+        let outcome = check(gpu, &case, kv_type).await?;
+        let tolerance = if case.cache.is_some() && kv_type == KvType::F16 { TOLERANCE_F16 } else { TOLERANCE };
+        if outcome.nmse > tolerance {
+            let kernels = outcome.kernels.join(", ");
+            return Err(Error::internal(format!(
+                "the GPU computes {} wrongly: expected a relative error of at most {tolerance:e}, found {:e} in {kernels}",
+                case.op.name(),
+                outcome.nmse
+            )));
+        }
+        tests.extend(outcome.kernels.into_iter().map(|kernel| SelfTest { kernel, error: None }));
+    }
+    tests.sort_by(|a, b| a.kernel.cmp(&b.kernel));
+    tests.dedup();
+    // The buffers of the cases are gone again.
+    gpu.bytes = before;
+    Ok(tests)
+}
+
+/// The kernels that the cases and the samplers use on a device with these capabilities, each source once.
+/// For checks of the sources by other compilers; needs no device.
+pub fn kernels(cases: &[Case], caps: Caps) -> Result<Vec<Kernel>> {
+    let mut kernels: Vec<Kernel> = Vec::new();
+    let mut add = |launch: &Launch| {
+        if kernels.iter().all(|known| known.source != launch.kernel.source) {
+            kernels.push(launch.kernel.clone());
+        }
+    };
+    for case in cases {
+        let parts = case.graph()?;
+        let graph = Arc::new(parts.graph);
+        let capacity = case.cache.as_ref().map_or(1, |(_, cache)| cache.capacity);
+        for kv_type in [KvType::F16, KvType::F32] {
+            let layouts = parts.layouts.clone();
+            let (target, _) =
+                Target::new(&LoadRequest { graph: Arc::clone(&graph), layouts, capacity, kv_type }, caps)?;
+            let plan = Plan::new(&graph, Dims { tokens: case.tokens, rows: case.rows })?;
+            Draft::new(&graph, plan, &target)?.launches().for_each(&mut add);
+        }
+    }
+    sample::greedy(100_000, &caps)?.iter().chain(&sample::drawn(100_000, &caps)?).for_each(add);
+    Ok(kernels)
 }
 
 fn kv_words(values: &[f32], kv_type: KvType) -> Vec<u32> {

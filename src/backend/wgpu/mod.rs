@@ -15,6 +15,8 @@ mod tests;
 use super::{BoxFuture, Executable, LoadRequest, OpenOptions};
 use crate::error::Result;
 
+pub use check::kernels;
+
 /// Opens the GPU and prepares for a model. Fails with the reason when there is no GPU that may be used.
 pub fn open(options: OpenOptions, request: LoadRequest) -> BoxFuture<'static, Result<Box<dyn Executable>>> {
     Box::pin(async move {

@@ -1,14 +1,15 @@
 //! A loaded model on the GPU: weights, caches, programs for a few sizes of step, sampling.
 
+use super::check::self_test;
 use super::device::Gpu;
 use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, Shared};
 use super::sample;
 use super::state::State;
-use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, LoadRequest, MemoryUse, SelfTest};
+use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, KvType, LoadRequest, MemoryUse, SelfTest};
 use crate::error::{Context, Error, Result};
 use crate::graph::{Dims, Graph};
 use crate::plan::Plan;
-use crate::quant::BlockFormat;
+use crate::quant::{BlockFormat, PackedLayout};
 use std::sync::Arc;
 
 /// Sizes of steps for which programs are made; a step uses the smallest that has room.
@@ -35,6 +36,8 @@ struct Scorer {
 pub struct Model {
     gpu: Gpu,
     graph: Arc<Graph>,
+    layouts: Vec<PackedLayout>,
+    kv_type: KvType,
     shared: Shared,
     vocabulary: usize,
     ready: Option<Ready>,
@@ -45,21 +48,21 @@ impl Model {
     /// Makes the buffers; the weights follow.
     pub fn new(mut gpu: Gpu, request: LoadRequest) -> Result<Self> {
         let shared = Shared::new(&mut gpu, &request)?;
-        let graph = request.graph;
+        let LoadRequest { graph, layouts, kv_type, .. } = request;
         let vocabulary = match graph.outputs.first() {
             Some(logits) => graph.fact(*logits).width().unwrap_or(0),
             None => return Err(Error::internal("the graph has no output")),
         };
-        Ok(Self { gpu, graph, shared, vocabulary, ready: None, scorer: None })
+        Ok(Self { gpu, graph, layouts, kv_type, shared, vocabulary, ready: None, scorer: None })
     }
 
     fn draft(&self, tokens: usize, rows: usize) -> Result<Draft> {
         let plan = Plan::new(&self.graph, Dims { tokens, rows })?;
-        Draft::new(&self.graph, plan, &self.shared, &self.gpu)
+        Draft::new(&self.graph, plan, &self.shared.target)
     }
 
     async fn prepare(&mut self) -> Result<()> {
-        let capacity = self.shared.capacity.max(1);
+        let capacity = self.shared.target.capacity.max(1);
         let drafts = BUCKETS.iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
         let drafts = drafts.map(|tokens| self.draft(*tokens, 1)).collect::<Result<Vec<_>>>()?;
         let greedy = sample::greedy(self.vocabulary, &self.gpu.caps)?;
@@ -79,16 +82,17 @@ impl Model {
         // One round trip, so that what a browser reports late is known now.
         let encoder = gpu.encoder();
         gpu.submit_and_read(encoder, &self.shared.state, 1).await?;
-        self.ready = Some(Ready { pool, programs, greedy, drawn, kernels, self_test: Vec::new() });
+        let self_test = self_test(gpu, &self.graph, &self.layouts, self.kv_type).await?;
+        self.ready = Some(Ready { pool, programs, greedy, drawn, kernels, self_test });
         Ok(())
     }
 
     fn check_range(&self, position: usize, tokens: usize) -> Result<()> {
         let end = position.checked_add(tokens);
-        if tokens == 0 || end.is_none_or(|end| end > self.shared.capacity) {
+        if tokens == 0 || end.is_none_or(|end| end > self.shared.target.capacity) {
             return Err(Error::context_overflow(format!(
                 "expected 1 to {} tokens, found {tokens} at position {position}",
-                self.shared.capacity
+                self.shared.target.capacity
             )));
         }
         Ok(())
@@ -187,8 +191,9 @@ impl Executable for Model {
         let row_bytes = spec.columns / format.block_len.max(1) * format.block_bytes;
         let rows = bytes.len() / row_bytes.max(1);
         if !first_row.is_multiple_of(4) || first_row + rows > spec.rows {
-            return Err(Error::internal("a weight's parts must start at multiples of 4 rows, within it")
-                .at(spec.name.clone()));
+            return Err(
+                Error::internal("a weight's parts must start at multiples of 4 rows, within it").at(spec.name.clone())
+            );
         }
         let weights = &self.shared.weights;
         weights

@@ -7,7 +7,7 @@ use crate::backend::{KvType, LoadRequest};
 use crate::error::{Context, Error, Result};
 use crate::graph::Graph;
 use crate::plan::{Loc, Plan};
-use crate::shader::{Access, Launch, LaunchCx, Operand, Resource};
+use crate::shader::{Access, Caps, Launch, LaunchCx, Operand, Resource, WeightOperand};
 use crate::tensor::Data;
 
 /// The most tokens of a program.
@@ -15,8 +15,28 @@ pub const MOST_TOKENS: usize = 256;
 /// Tokens drawn in one submit at most.
 pub const STEPS: usize = 32;
 
+/// What launches are described for: how weights lie, and what the caches and the device are like. No device is needed.
+pub struct Target {
+    /// How each of `Graph::weights` lies in memory.
+    pub operands: Vec<WeightOperand>,
+    /// Tokens that the caches hold.
+    pub capacity: usize,
+    pub kv_f16: bool,
+    pub caps: Caps,
+}
+
+impl Target {
+    /// Places the weights of a request on a device with these capabilities.
+    pub fn new(request: &LoadRequest, caps: Caps) -> Result<(Self, Placement)> {
+        let placement = Placement::new(&request.graph, &request.layouts, caps.binding_bytes)?;
+        let kv_f16 = request.kv_type == KvType::F16;
+        Ok((Self { operands: placement.operands()?, capacity: request.capacity, kv_f16, caps }, placement))
+    }
+}
+
 /// The buffers that every program of a model shares.
 pub struct Shared {
+    pub target: Target,
     pub weights: Weights,
     /// `Graph::constants` on the device.
     pub constants: Vec<wgpu::Buffer>,
@@ -25,9 +45,6 @@ pub struct Shared {
     pub state: wgpu::Buffer,
     pub tokens: wgpu::Buffer,
     pub drawn: wgpu::Buffer,
-    /// Tokens that the caches hold.
-    pub capacity: usize,
-    pub kv_f16: bool,
     /// Bytes of the caches.
     pub kv_bytes: u64,
 }
@@ -36,7 +53,8 @@ impl Shared {
     /// Makes the buffers of weights, constants and caches, zeroed but for the constants.
     pub fn new(gpu: &mut Gpu, request: &LoadRequest) -> Result<Self> {
         let graph = &request.graph;
-        let weights = Weights::new(gpu, Placement::new(graph, &request.layouts, gpu.buffer_bytes)?)?;
+        let (target, placement) = Target::new(request, gpu.caps)?;
+        let weights = Weights::new(gpu, placement, target.operands.clone())?;
         let none = wgpu::BufferUsages::empty();
         let mut constants = Vec::new();
         for tensor in &graph.constants {
@@ -48,11 +66,10 @@ impl Shared {
             gpu.write(&buffer, 0, words);
             constants.push(buffer);
         }
-        let kv_f16 = request.kv_type == KvType::F16;
         let before = gpu.bytes;
         let mut caches = Vec::new();
         for spec in &graph.caches {
-            let bytes = (spec.n_kv_heads * request.capacity * spec.head_dim) as u64 * if kv_f16 { 2 } else { 4 };
+            let bytes = (spec.n_kv_heads * request.capacity * spec.head_dim) as u64 * if target.kv_f16 { 2 } else { 4 };
             caches.push([gpu.buffer("keys", bytes, none)?, gpu.buffer("values", bytes, none)?]);
         }
         let kv_bytes = gpu.bytes - before;
@@ -63,9 +80,8 @@ impl Shared {
             state: gpu.buffer("state", size_of::<State>() as u64, wgpu::BufferUsages::UNIFORM)?,
             tokens: gpu.buffer("tokens", MOST_TOKENS as u64 * 4, none)?,
             drawn: gpu.buffer("drawn", STEPS as u64 * 4, none)?,
-            capacity: request.capacity,
-            kv_f16,
             kv_bytes,
+            target,
         })
     }
 }
@@ -104,13 +120,13 @@ pub struct Program {
 
 impl Draft {
     /// Asks every operation for its launches.
-    pub fn new(graph: &Graph, plan: Plan, shared: &Shared, gpu: &Gpu) -> Result<Self> {
+    pub fn new(graph: &Graph, plan: Plan, target: &Target) -> Result<Self> {
         let mut launches = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
             let node = &graph.nodes[step.node];
             let operand = |loc: Option<&Loc>, shape: &Vec<usize>| -> Result<Operand> {
                 let weight = match loc {
-                    Some(Loc::Weight(weight)) => Some(shared.weights.operand(*weight)?.clone()),
+                    Some(Loc::Weight(weight)) => target.operands.get(*weight).cloned(),
                     _ => None,
                 };
                 Ok(Operand { shape: shape.clone(), weight })
@@ -120,15 +136,20 @@ impl Draft {
             let cx = LaunchCx {
                 tokens: plan.dims.tokens,
                 rows: plan.dims.rows,
-                capacity: shared.capacity,
-                kv_f16: shared.kv_f16,
-                caps: gpu.caps,
+                capacity: target.capacity,
+                kv_f16: target.kv_f16,
+                caps: target.caps,
                 inputs: &inputs.collect::<Result<Vec<_>>>()?,
                 outputs: &outputs.collect::<Result<Vec<_>>>()?,
             };
             launches.push(node.op.gpu(&cx).at(|| node.name.clone())?);
         }
         Ok(Self { plan, launches })
+    }
+
+    /// The launches in running order.
+    pub fn launches(&self) -> impl Iterator<Item = &Launch> {
+        self.launches.iter().flatten()
     }
 
     /// Names of the kernels, each once, in order of their first use.

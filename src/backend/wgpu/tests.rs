@@ -3,9 +3,18 @@
 
 use super::check::check;
 use super::device::Gpu;
-use crate::backend::{KvType, OpenOptions};
-use crate::ops::cases::{self, Case};
+use super::model::Model;
+use crate::backend::sampling::draw_from_vocabulary;
+use crate::backend::{DeviceSampling, Executable, KvType, LoadRequest, OpenOptions};
+use crate::error::ErrorKind;
+use crate::graph::GraphBuilder;
+use crate::ops::cases::{self, Case, CaseInput, Random};
+use crate::ops::{Add, Embed, Linear, RmsNorm};
+use crate::quant::{Codes, PackedLayout};
+use crate::shader::Kernel;
+use crate::tensor::Tensor;
 use futures::executor::block_on;
+use std::sync::Arc;
 
 fn gpu() -> Gpu {
     let options = OpenOptions { allow_fallback_adapter: true, ..OpenOptions::default() };
@@ -59,4 +68,130 @@ fn attention_agrees_with_the_reference() {
 #[test]
 fn attention_over_an_f16_cache_agrees_with_the_reference() {
     check_all(cases::attention_cases().unwrap(), KvType::F16, 1e-6);
+}
+
+/// A model whose logits do not depend on its tokens.
+fn constant_logits(logits: &[f32], capacity: usize) -> Model {
+    let mut builder = GraphBuilder::default();
+    let logits = Tensor::f32([1, logits.len()], logits.to_vec()).unwrap();
+    let zeros = Tensor::f32(logits.shape(), vec![0.0; logits.shape()[1]]).unwrap();
+    let inputs = [builder.constant("logits", logits), builder.constant("zeros", zeros)];
+    let output = builder.op("sum", Add, &inputs).unwrap();
+    let graph = Arc::new(builder.finish(&[output]));
+    let request = LoadRequest { graph, layouts: Vec::new(), capacity, kv_type: KvType::F32 };
+    let mut model = Model::new(gpu(), request).unwrap();
+    block_on(model.finish()).unwrap();
+    model
+}
+
+#[test]
+fn tokens_are_drawn_as_on_every_backend() {
+    const STEPS: usize = 40;
+    let mut random = Random::new(9);
+    let mut logits: Vec<f32> = random.values(70_001).into_iter().map(|x| x * 8.0).collect();
+    // Equal maxima: the lower id wins.
+    (logits[65_600], logits[65_700]) = (8.5, 8.5);
+    let mut model = constant_logits(&logits, 4 * STEPS);
+    block_on(model.forward(&[0], 0)).unwrap();
+    let sampling =
+        |temperature, top_k, top_p, min_p| DeviceSampling { temperature, top_k, top_p, min_p, seed: 11, counter: 5 };
+    for sampling in [
+        sampling(0.0, 40, 1.0, 0.0),
+        sampling(1.0, 64, 1.0, 0.0),
+        sampling(0.8, 40, 0.95, 0.05),
+        sampling(3.0, 7, 1.0, 0.0),
+        sampling(1.5, 64, 0.3, 0.0),
+        sampling(1.0, 64, 1.0, 0.9),
+    ] {
+        let found = block_on(model.decode(1, STEPS, sampling)).unwrap();
+        let expected: Vec<u32> =
+            (0..STEPS as u32).map(|step| draw_from_vocabulary(&logits, &sampling, step).unwrap()).collect();
+        let differing = found.iter().zip(&expected).filter(|(a, b)| a != b).count();
+        // A draw within rounding of a border may fall on either side.
+        assert!(differing <= 1, "{sampling:?}: {found:?} is not {expected:?}");
+        assert_eq!(found.len(), STEPS);
+    }
+}
+
+#[test]
+fn steps_beyond_the_capacity_are_refused() {
+    let mut model = constant_logits(&[0.0, 1.0], 8);
+    let error = block_on(model.forward(&[0; 9], 0)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ContextOverflow);
+    let error = block_on(model.forward(&[], 0)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ContextOverflow);
+    block_on(model.forward(&[0; 8], 0)).unwrap();
+    assert_eq!(block_on(model.logits()).unwrap(), [0.0, 1.0]);
+}
+
+#[test]
+fn a_software_adapter_is_refused_unless_asked_for() {
+    let Err(error) = block_on(Gpu::open(OpenOptions::default())) else {
+        // There is a real GPU here.
+        return;
+    };
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_faulty_shader_is_an_error_and_the_device_stays_usable() {
+    let mut gpu = gpu();
+    let kernel = Kernel { name: "broken".to_owned(), source: "fn main() { return 1; }".to_owned() };
+    let error = gpu.pipeline(&kernel, &[]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Internal);
+    let cases = cases::elementwise_cases().unwrap();
+    assert!(block_on(check(&mut gpu, &cases[0], KvType::F32)).unwrap().nmse < 1e-12);
+}
+
+#[test]
+fn a_lost_device_is_reported_as_such() {
+    let mut gpu = gpu();
+    gpu.device.destroy();
+    let buffer = gpu.buffer("late", 64, wgpu::BufferUsages::empty());
+    let error = match buffer {
+        Err(error) => error,
+        Ok(buffer) => {
+            let encoder = gpu.encoder();
+            block_on(gpu.submit_and_read(encoder, &buffer, 1)).unwrap_err()
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
+}
+
+#[test]
+fn a_large_matrix_is_split_over_buffers() {
+    let layout = PackedLayout::Coded { codes: Codes::B4, group: 32, affine: false };
+    let mut random = Random::new(12);
+    let mut gpu = gpu();
+    gpu.caps.binding_bytes = 64 << 10;
+    for tokens in [1, 5] {
+        let op = Linear { bias: true, residual: true, ..Linear::PLAIN };
+        let case = cases::linear_case(op, &[layout], &[1001], (256, tokens), &mut random).unwrap();
+        assert!(block_on(check(&mut gpu, &case, KvType::F32)).unwrap().nmse < 1e-10);
+    }
+    let ids = CaseInput::Tensor(Tensor::u32([4], vec![0, 1000, 500, 3]).unwrap());
+    let inputs = vec![ids, random.matrix(layout, 1001, 256).unwrap()];
+    let case = Case {
+        name: "split table".to_owned(),
+        op: Arc::new(Embed),
+        inputs,
+        tokens: 4,
+        rows: 4,
+        position: 0,
+        cache: None,
+    };
+    assert!(block_on(check(&mut gpu, &case, KvType::F32)).unwrap().nmse < 1e-13);
+}
+
+#[test]
+fn a_wrong_kernel_would_be_noticed() {
+    let mut gpu = gpu();
+    let mut case = cases::rms_norm_cases().unwrap().remove(0);
+    let right = case.clone();
+    case.op = Arc::new(RmsNorm { eps: 1e-2 });
+    let reference = right.reference().unwrap();
+    let outcome = block_on(check(&mut gpu, &right, KvType::F32)).unwrap();
+    let other = case.reference().unwrap();
+    assert!(outcome.nmse < 1e-12);
+    assert!(cases::nmse(other[0].as_f32().unwrap(), reference[0].as_f32().unwrap()) > 1e-8);
 }

@@ -61,6 +61,12 @@ impl Placement {
         Ok(placement)
     }
 
+    /// How each weight lies in memory.
+    pub fn operands(&self) -> Result<Vec<WeightOperand>> {
+        let operands = self.operands.iter().cloned().collect::<Option<Vec<_>>>();
+        operands.ok_or_else(|| Error::internal("a weight has no place"))
+    }
+
     fn unplaced(&self, graph: &Graph, value: ValueId) -> Option<usize> {
         graph.weight_of(value).filter(|weight| self.operands.get(*weight).is_some_and(Option::is_none))
     }
@@ -152,8 +158,7 @@ pub struct Weights {
 
 impl Weights {
     /// Makes the buffers, zeroed.
-    pub fn new(gpu: &mut Gpu, placement: Placement) -> Result<Self> {
-        let operands = placement.operands.into_iter().flatten().collect();
+    pub fn new(gpu: &mut Gpu, placement: Placement, operands: Vec<WeightOperand>) -> Result<Self> {
         let mut buffers = Vec::with_capacity(placement.buffers.len());
         let mut bytes = 0;
         for spec in placement.buffers {

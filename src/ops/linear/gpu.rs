@@ -9,8 +9,10 @@ use std::ops::Range;
 
 /// The most tokens of a `matvec`.
 const MATVEC_TOKENS: usize = 4;
-/// Invocations that keep a large GPU busy: few tiles get many lanes each.
-const BUSY: usize = 200_000;
+/// Invocations of a `matvec` workgroup, unless a tile has more lanes.
+const MATVEC_INVOCATIONS: usize = 128;
+/// A subgroup of most GPUs: fewer lanes a tile would read scattered words.
+const FEWEST_LANES: usize = 32;
 /// Rows of a `matmul` workgroup, in tiles.
 const MATMUL_TILES: usize = 16;
 /// The most matrices of one dispatch.
@@ -252,9 +254,12 @@ impl<'a> Call<'a> {
     }
 
     fn matvec(&self, kernel: &mut KernelBuilder, tiles: usize) -> Result<Launch> {
-        let lanes = floor_power_of_two(BUSY / tiles.max(1)).clamp(32, 256);
-        let lanes = lanes.min(floor_power_of_two(self.columns.div_ceil(8))).max(4);
-        let invocations = lanes.max(128);
+        // Few tiles get many lanes each, but a lane at least two steps.
+        let parallel = self.cx.caps.parallel;
+        let fewest = FEWEST_LANES.min(floor_power_of_two(parallel / 128));
+        let lanes = floor_power_of_two(parallel / tiles.max(1)).clamp(fewest, 256);
+        let lanes = lanes.min(floor_power_of_two(self.columns / 16)).max(4);
+        let invocations = lanes.max(MATVEC_INVOCATIONS);
         kernel.u32("WG", invocations).u32("LANES", lanes).part("lib/reduce");
         kernel.launch_flat(tiles.div_ceil(invocations / lanes), &self.cx.caps)
     }

@@ -1,5 +1,7 @@
 //! Tiny models with random weights from a fixed seed: complete files that load and run like real ones, in kilobytes.
 
+use candle_core::Device;
+use candle_core::quantized::{GgmlDType, QTensor};
 use hanzo_edge::quant::{BlockFormat, block_format_by_name};
 
 use super::gguf_builder::{GgufBuilder, number, numbers, string, strings};
@@ -39,8 +41,11 @@ const TEMPLATE: &str = "{% for message in messages %}{{ '<|im_start|>' + message
 
 impl TinyModel {
     /// The usual sizes: 2 layers, hidden 64, 4 heads, 2 kv heads of 16, feed-forward 128, tied, with a tokenizer.
+    /// For formats with blocks of 256, hidden and feed-forward are 256, and the heads 64 wide.
     pub fn new(architecture: &'static str, format: &'static str, seed: u64) -> Self {
-        let (hidden, heads, kv_heads, head_dim, feed_forward) = (64, 4, 2, 16, 128);
+        let large = block_format_by_name(format).is_some_and(|format| format.block_len > 64);
+        let (hidden, heads, kv_heads, head_dim, feed_forward) =
+            if large { (256, 4, 2, 64, 256) } else { (64, 4, 2, 16, 128) };
         let (layers, tokenizer, tied) = (2, true, true);
         Self { architecture, format, seed, layers, hidden, heads, kv_heads, head_dim, feed_forward, tokenizer, tied }
     }
@@ -123,8 +128,35 @@ impl Weights {
         // Uniform in +-sqrt(3 / columns): outputs as large as inputs.
         let bound = (3.0 / columns as f32).sqrt();
         let values: Vec<f32> = (0..rows * columns).map(|_| self.next() * bound).collect();
-        let data = self.format.encode(&values).expect("a format that can be written, in whole blocks");
+        let data = self.encode(&values, bound);
         file.tensor(name, &[rows, columns], self.format.ggml_id, data)
+    }
+
+    /// The values in whole blocks of the format. Where we only decode, candle encodes; where it cannot either, the
+    /// codes are random and the scales such that values stay within `bound`.
+    fn encode(&mut self, values: &[f32], bound: f32) -> Vec<u8> {
+        if self.format.quantize.is_some() {
+            return self.format.encode(values).expect("whole blocks");
+        }
+        let Some(dtype) = candle_type(self.format.name) else { return self.random_blocks(values.len(), bound) };
+        let tensor = candle_core::Tensor::new(values, &Device::Cpu).expect("a vector");
+        QTensor::quantize(&tensor, dtype).expect("whole blocks").data().expect("in memory").into_owned()
+    }
+
+    fn random_blocks(&mut self, elements: usize, bound: f32) -> Vec<u8> {
+        let scale = match self.format.name {
+            // Codes reach 127.
+            "iq4_nl" => half::f16::from_f32(bound / 127.0).to_le_bytes().to_vec(),
+            // Values reach 6, under a power of two.
+            "mxfp4" => vec![(127.0 + (bound / 6.0).log2().floor()) as u8],
+            name => panic!("nothing here writes {name}"),
+        };
+        let codes = self.format.block_bytes - scale.len();
+        let mut block = || {
+            let codes = (0..codes).map(|_| (self.next() * 128.0) as i8 as u8);
+            scale.iter().copied().chain(codes).collect::<Vec<u8>>()
+        };
+        (0..elements / 32).flat_map(|_| block()).collect()
     }
 
     fn vector(&mut self, file: GgufBuilder, name: &str, len: u64) -> GgufBuilder {
@@ -132,6 +164,17 @@ impl Weights {
         let format = block_format_by_name("f32").expect("a known format");
         file.tensor(name, &[len], format.ggml_id, format.encode(&values).expect("floats"))
     }
+}
+
+fn candle_type(name: &str) -> Option<GgmlDType> {
+    Some(match name {
+        "q2_k" => GgmlDType::Q2K,
+        "q3_k" => GgmlDType::Q3K,
+        "q4_k" => GgmlDType::Q4K,
+        "q5_k" => GgmlDType::Q5K,
+        "q6_k" => GgmlDType::Q6K,
+        _ => return None,
+    })
 }
 
 /// A byte-level vocabulary: one token for each byte, the merges, control tokens, unused ids.

@@ -4,6 +4,20 @@ import { EdgeError, HanzoEdge } from '/dist/index.js';
 import { Connection } from '/dist/connection.js';
 import { loadOptions } from '/dist/options.js';
 
+/** What the browser's compiler said of every shader of this page, not of its workers. */
+const shaders = [];
+if (globalThis.GPUDevice) {
+  const create = GPUDevice.prototype.createShaderModule;
+  GPUDevice.prototype.createShaderModule = function createShaderModule(descriptor) {
+    const module = create.call(this, descriptor);
+    shaders.push(module.getCompilationInfo().then(({ messages }) => ({
+      label: descriptor.label ?? '',
+      errors: messages.filter(({ type }) => type === 'error').map(({ message, lineNum }) => `line ${lineNum}: ${message}`),
+    })));
+    return module;
+  };
+}
+
 const engines = new Map();
 let engineCount = 0;
 
@@ -58,9 +72,58 @@ globalThis.tests = {
     for (const text of texts) ids.push([...(await engines.get(engine).tokenize(text))]);
     return ids;
   }),
+  shaders: () => attempt(() => Promise.all(shaders)),
   memory: (engine) => attempt(() => engines.get(engine).memory()),
   diagnostics: (engine) => engines.get(engine).diagnostics,
   close: (engine) => attempt(() => engines.get(engine).close()),
+  /** Loads with a worker that fails at its first answer, and then with one that does not. */
+  workerFailure: (options) => attempt(async () => {
+    let workers = 0;
+    const worker = new URL('failing-worker.js', location.href);
+    const Real = globalThis.Worker;
+    globalThis.Worker = class extends Real {
+      constructor(url, more) {
+        workers += 1;
+        super(workers === 1 ? `${url}?fail` : url, more);
+      }
+    };
+    const edge = await HanzoEdge.init({ ...options, worker });
+    const ask = () => edge.chat([{ role: 'user', content: 'What is gravity?' }], { temperature: 0, maxTokens: 6 }).result;
+    const [first, second] = await Promise.all([ask().catch(plain), edge.memory().then(() => 'memory', plain)]);
+    const { text } = await ask();
+    await edge.close();
+    globalThis.Worker = Real;
+    return { first, second, text, workers };
+  }),
+  /** Destroys the GPU device behind the engine's back, while it answers. */
+  deviceLoss: (options) => attempt(async () => {
+    const devices = [];
+    const real = GPUAdapter.prototype.requestDevice;
+    GPUAdapter.prototype.requestDevice = async function requestDevice(descriptor) {
+      const device = await real.call(this, descriptor);
+      devices.push(device);
+      return device;
+    };
+    const edge = await HanzoEdge.init({ ...options, worker: false });
+    const ask = () => edge.chat([{ role: 'user', content: 'What is gravity?' }], { temperature: 0, maxTokens: 3 }).result;
+    const stream = edge.chat([{ role: 'user', content: 'Tell me a long story.' }], { temperature: 0 });
+    let lostAt = 0;
+    let error;
+    try {
+      for await (const _ of stream) {
+        if (lostAt > 0) continue;
+        lostAt = performance.now();
+        devices[0].destroy();
+      }
+    } catch (reason) {
+      error = plain(reason);
+    }
+    const ms = performance.now() - lostAt;
+    const { text } = await ask();
+    GPUAdapter.prototype.requestDevice = real;
+    await edge.close();
+    return { error, ms, text, devices: devices.length };
+  }),
   /** Teacher-forced argmax of token lists, over a line of its own. */
   score: (options, lists) => attempt(async () => {
     const connection = new Connection(options.worker, null);

@@ -1,0 +1,9 @@
+// The package's worker, but the first worker of a page fails at its first answer, as one does whose module stopped.
+
+import '/dist/worker.js';
+
+addEventListener('message', ({ data }) => {
+  if (data.type === 'call' && data.call.name === 'generate' && new URL(location.href).searchParams.has('fail')) {
+    setTimeout(() => { throw new Error('on purpose'); }, 50);
+  }
+});
