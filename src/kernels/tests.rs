@@ -243,6 +243,17 @@ fn quantized_rows_are_equal_in_every_instruction_set() {
 }
 
 #[test]
+fn rows_are_quantized_the_same_on_every_number_of_threads() {
+    let x = Random(12).floats(500 * 100);
+    let quantized = |threads| {
+        let mut rows = QuantizedRows::default();
+        Compute::new(threads).unwrap().quantize(&x, 500, 100, &mut rows).unwrap();
+        (rows.codes, rows.scales, rows.sums)
+    };
+    assert!(quantized(1) == quantized(3));
+}
+
+#[test]
 fn rows_of_every_layout_read_back() {
     for layout in layouts() {
         for (rows, columns) in [(5, 576), (6, 48), (4, 7)] {
