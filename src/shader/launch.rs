@@ -210,4 +210,6 @@ pub struct Launch {
     pub bindings: Vec<Binding>,
     /// Workgroups per axis.
     pub workgroups: [u32; 3],
+    /// Bytes of weights that it reads.
+    pub weight_bytes: u64,
 }

@@ -63,7 +63,7 @@ impl Gpu {
         let limits = limits(&adapter.limits());
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("hanzo-edge"),
-            required_features: wgpu::Features::empty(),
+            required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
             required_limits: limits.clone(),
             experimental_features: wgpu::ExperimentalFeatures::disabled(),
             memory_hints: wgpu::MemoryHints::MemoryUsage,

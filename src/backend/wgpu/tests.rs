@@ -195,3 +195,17 @@ fn a_wrong_kernel_would_be_noticed() {
     assert!(outcome.nmse < 1e-12);
     assert!(cases::nmse(other[0].as_f32().unwrap(), reference[0].as_f32().unwrap()) > 1e-8);
 }
+
+#[test]
+fn a_profile_counts_every_dispatch() {
+    let mut model = constant_logits(&[0.0, 1.0, 0.5], 8);
+    assert!(block_on(model.profile(true)).unwrap().is_empty());
+    block_on(model.forward(&[0], 0)).unwrap();
+    let greedy = DeviceSampling { temperature: 0.0, top_k: 1, top_p: 1.0, min_p: 0.0, seed: 0, counter: 0 };
+    assert_eq!(block_on(model.decode(1, 3, greedy)).unwrap(), [1, 1, 1]);
+    let times = block_on(model.profile(false)).unwrap();
+    let calls = |kernel: &str| times.iter().filter(|time| time.kernel == kernel).map(|time| time.calls).sum::<u64>();
+    assert_eq!(calls("elementwise add"), 4);
+    assert_eq!(calls("sample_greedy"), 3);
+    assert!(times.iter().all(|time| time.us >= 0.0 && time.us < 1e9));
+}

@@ -195,6 +195,10 @@ impl<'a> Call<'a> {
         kernel.u32("K", self.columns).bool("NORM", self.norm.is_some());
         kernel.f32("EPS", self.norm.map_or(0.0, |(_, eps)| eps));
         kernel.weights(matrix, product.part, layout, self.columns);
+        if product.rows.len() > 1 {
+            let row = layout.plane_bytes(4, self.columns).iter().sum::<usize>() / 4;
+            kernel.reads_weights((product.rows.iter().sum::<usize>() * row) as u64);
+        }
         if self.columns.is_multiple_of(32) {
             kernel.read("x", "vec4<f32>", self.x).part("lib/x_exact");
         } else {
