@@ -6,15 +6,25 @@ use super::profile::{self, Profile};
 use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, Shared};
 use super::sample;
 use super::state::State;
-use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, KernelTime, KvType, LoadRequest, MemoryUse, SelfTest};
+use crate::backend::{
+    BackendReport, BoxFuture, DeviceSampling, Executable, KernelTime, KvType, LoadRequest, MemoryUse, SelfTest,
+};
 use crate::error::{Context, Error, Result};
 use crate::graph::{Dims, Graph};
 use crate::plan::Plan;
 use crate::quant::{BlockFormat, PackedLayout};
+use crate::shader::Caps;
 use std::sync::Arc;
 
 /// Sizes of steps for which programs are made; a step uses the smallest that has room.
 const BUCKETS: [usize; 4] = [1, 16, 64, MOST_TOKENS];
+
+/// The sizes for a device: where only few tokens pay, no more than these.
+fn buckets(caps: &Caps) -> &'static [usize] {
+    let end = BUCKETS.iter().position(|tokens| *tokens == caps.few_tokens).map_or(BUCKETS.len(), |last| last + 1);
+    &BUCKETS[..end]
+}
+
 /// Bytes of the logits of one pass of `score`.
 const SCORE_BYTES: usize = 64 << 20;
 
@@ -65,7 +75,7 @@ impl Model {
 
     async fn prepare(&mut self) -> Result<()> {
         let capacity = self.shared.target.capacity.max(1);
-        let drafts = BUCKETS.iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
+        let drafts = buckets(&self.gpu.caps).iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
         let drafts = drafts.map(|tokens| self.draft(*tokens, 1)).collect::<Result<Vec<_>>>()?;
         let greedy = sample::greedy(self.vocabulary, &self.gpu.caps)?;
         let drawn = sample::drawn(self.vocabulary, &self.gpu.caps)?;
@@ -163,7 +173,8 @@ impl Model {
         self.check_range(position, tokens.len())?;
         if self.scorer.is_none() {
             let fits = SCORE_BYTES.min(usize::try_from(self.gpu.buffer_bytes).unwrap_or(SCORE_BYTES));
-            let rows = (fits / (self.vocabulary * 4).max(1)).clamp(1, MOST_TOKENS);
+            let rows = (fits / (self.vocabulary * 4).max(1))
+                .clamp(1, buckets(&self.gpu.caps).iter().copied().max().unwrap_or(1));
             let draft = self.draft(rows, rows)?;
             let pool = Pool::new(&mut self.gpu, std::slice::from_ref(&draft), &[])?;
             let program = Program::new(&mut self.gpu, &self.graph, &draft, &self.shared, &pool)?;

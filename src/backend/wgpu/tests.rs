@@ -11,7 +11,7 @@ use crate::graph::GraphBuilder;
 use crate::ops::cases::{self, Case, CaseInput, Random};
 use crate::ops::{Add, Embed, Linear, RmsNorm};
 use crate::quant::{Codes, PackedLayout};
-use crate::shader::Kernel;
+use crate::shader::{Caps, Kernel};
 use crate::tensor::Tensor;
 use futures::executor::block_on;
 use std::sync::Arc;
@@ -23,10 +23,16 @@ fn gpu() -> Gpu {
 
 fn check_all(cases: Vec<Case>, kv_type: KvType, tolerance: f64) {
     let mut gpu = gpu();
+    // The kernels of a real GPU whose limits are WebGPU's least, on whatever runs them here.
+    gpu.caps = Caps::WEBGPU_MINIMUM;
+    check_on(&mut gpu, cases, kv_type, tolerance);
+}
+
+fn check_on(gpu: &mut Gpu, cases: Vec<Case>, kv_type: KvType, tolerance: f64) {
     assert!(!cases.is_empty());
     let mut failures = Vec::new();
     for case in &cases {
-        match block_on(check(&mut gpu, case, kv_type)) {
+        match block_on(check(gpu, case, kv_type)) {
             Ok(outcome) if outcome.nmse <= tolerance => {}
             Ok(outcome) => failures.push(format!("{}: {:?}: error {:e}", case.name, outcome.kernels, outcome.nmse)),
             Err(error) => failures.push(format!("{}: {error}", case.name)),
@@ -58,6 +64,13 @@ fn rope_agrees_with_the_reference() {
 #[test]
 fn linear_agrees_with_the_reference() {
     check_all(cases::linear_cases().unwrap(), KvType::F32, 1e-10);
+}
+
+#[test]
+fn linear_on_a_software_adapter_agrees_with_the_reference() {
+    let mut gpu = gpu();
+    gpu.caps = Caps::WEBGPU_MINIMUM.of_software();
+    check_on(&mut gpu, cases::linear_cases().unwrap(), KvType::F32, 1e-10);
 }
 
 #[test]
