@@ -63,8 +63,8 @@ pub fn top(logits: &[f32], count: usize) -> Vec<(u32, f32)> {
     let mut best: Vec<(u32, f32)> = Vec::with_capacity(count.min(logits.len()) + 1);
     for (id, &logit) in (0u32..).zip(logits) {
         let full = best.len() >= count;
-        // Written so that NaN is refused too.
-        if !(logit > f32::NEG_INFINITY) || (full && best.last().is_none_or(|&(_, least)| logit <= least)) {
+        let is_usable = logit > f32::NEG_INFINITY;
+        if !is_usable || (full && best.last().is_none_or(|&(_, least)| logit <= least)) {
             continue;
         }
         let logit = logit.min(f32::MAX);

@@ -9,7 +9,7 @@ use hanzo_edge::generate::{GenerateOptions, GenerateResult};
 use serde_json::{Value, json};
 
 use crate::args::LoadArgs;
-use crate::{interrupt, machine, model, output, stream};
+use crate::{machine, model, output, stream};
 
 /// The command's options.
 #[derive(clap::Args)]
@@ -43,9 +43,8 @@ pub fn run(args: Args) -> Result<()> {
     }
     let path = model::resolve(Some(&args.model))?;
     let begin = Instant::now();
-    let edge = model::load(path.to_str(), config)?;
+    let edge = model::open(path, config)?;
     let load_ms = begin.elapsed().as_secs_f64() * 1e3;
-    interrupt::install()?;
     let vocab_size = edge.info()?.hparams.vocab_size as u32;
     let runs = Runs { edge: &edge, args: &args, vocab_size };
     // The first run compiles and warms what later ones find ready; it also fills the context up to the depth.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use hanzo_edge::bytes;
+use hanzo_edge::bytes::{self, ByteSource};
 use hanzo_edge::error::{Context, Error, Result};
 use hanzo_edge::format::{self, FileHeader, Parsed, TensorInfo, Value};
 use serde_json::json;
@@ -21,12 +21,11 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: Args) -> Result<()> {
-    let header = read(&args.file).at(|| args.file.display().to_string())?;
+    let header = header(&bytes::open(&args.file)?).at(|| args.file.display().to_string())?;
     if args.json { print_json(&header) } else { print(&header) }
 }
 
-fn read(path: &std::path::Path) -> Result<FileHeader> {
-    let file = bytes::open(path)?;
+fn header(file: &ByteSource) -> Result<FileHeader> {
     let mut wanted = 64 << 10;
     loop {
         let prefix = file.prefix(wanted);

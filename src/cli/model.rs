@@ -44,5 +44,13 @@ fn looks_like_a_path(name: &str) -> bool {
 /// # Errors
 /// As [`resolve`], and what the engine reports.
 pub fn load(name: Option<&str>, config: EdgeConfig) -> Result<Edge> {
-    Edge::new(EdgeConfig { model: Model::File(resolve(name)?), ..config })
+    open(resolve(name)?, config)
+}
+
+/// Loads a model file.
+///
+/// # Errors
+/// What the engine reports.
+pub fn open(path: PathBuf, config: EdgeConfig) -> Result<Edge> {
+    Edge::new(EdgeConfig { model: Model::File(path), ..config })
 }

@@ -72,9 +72,21 @@ impl ModelInfo {
             weight_bytes: file.weight_bytes(),
             backend,
             rejected,
-            sampling: SamplingDefaults::default(),
+            sampling: sampling_defaults(file)?,
         })
     }
+}
+
+/// What the file says about sampling; values out of their range are passed over later.
+fn sampling_defaults(file: &ModelFile) -> Result<SamplingDefaults> {
+    let number = |name: &str| file.metadata.get::<f32>(&format!("general.sampling.{name}"));
+    Ok(SamplingDefaults {
+        temperature: number("temp")?,
+        top_k: file.metadata.get::<i64>("general.sampling.top_k")?,
+        top_p: number("top_p")?,
+        min_p: number("min_p")?,
+        repeat_penalty: number("penalty_repeat")?,
+    })
 }
 
 /// Options of a chat.

@@ -362,7 +362,8 @@ impl Generation {
     fn stats(&self) -> Stats {
         let now = (self.context.now_ms)();
         let started = self.started_ms.unwrap_or(now);
-        let prompt_end = self.prompt_end_ms.unwrap_or(now);
+        // A device may still compute when `forward` has returned: the prompt is done when its first token is there.
+        let prompt_end = self.first_token_ms.or(self.prompt_end_ms).unwrap_or(now);
         let (prompt_ms, decode_ms) = (prompt_end - started, now - prompt_end);
         let per_second = |count: usize, ms: f64| if ms > 0.0 { count as f64 * 1000.0 / ms } else { 0.0 };
         let n_run = if self.prompt_end_ms.is_some() { self.prompt.len() - self.cached } else { 0 };
@@ -371,7 +372,7 @@ impl Generation {
             prompt_ms,
             decode_ms,
             prompt_tokens_per_second: per_second(n_run, prompt_ms),
-            decode_tokens_per_second: per_second(self.tokens.len(), decode_ms),
+            decode_tokens_per_second: per_second(self.tokens.len().saturating_sub(1), decode_ms),
             backend: self.context.backend.clone(),
             threads: self.context.threads,
         }

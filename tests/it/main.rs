@@ -1,8 +1,10 @@
 //! Integration tests: one binary.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod cli;
 mod gguf;
 mod hostile;
+mod oracle;
 mod support;
 mod tidy;
 mod tokenize;

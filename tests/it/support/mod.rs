@@ -2,4 +2,5 @@
 
 pub mod gguf_builder;
 pub mod open;
+pub mod real_model;
 pub mod tiny_model;
