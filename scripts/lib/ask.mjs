@@ -24,7 +24,8 @@ export async function ask({ prompt, model, init = {}, generate = {}, onPiece }) 
     page.on('pageerror', (error) => faults.push(error.message));
     await page.exposeFunction('tell', (message) => {
       if (message.kind === 'piece') onPiece(message.piece);
-      else if (message.total && message.phase === 'download') progress(message);
+      // A local server is fast: progress is only for someone who watches.
+      else if (process.stderr.isTTY && message.total && message.phase === 'download') progress(message);
     });
     await page.goto(`${site.url}prompt/`);
     await page.waitForFunction(() => 'answer' in globalThis, null, { timeout: 30_000 }).catch(() => {

@@ -5,6 +5,8 @@ pub mod reference;
 pub mod sampling;
 pub mod wgpu;
 
+pub use wgpu::kernels as gpu_kernels;
+
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::quant::{BlockFormat, PackedLayout};

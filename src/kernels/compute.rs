@@ -2,7 +2,9 @@
 
 #![allow(unsafe_code)]
 
-use super::activations::QuantizedRows;
+use std::sync::{Mutex, PoisonError};
+
+use super::activations::{QuantizeRow, QuantizedRows};
 use super::attention::Attention;
 use super::elementwise::Unary;
 use super::matmul::{CodedShare, DenseShare, Destination};
@@ -127,11 +129,26 @@ impl Compute {
     /// `Internal` when `values` has another length.
     pub fn quantize(&self, values: &[f32], rows: usize, columns: usize, out: &mut QuantizedRows) -> Result<()> {
         out.reshape(rows, columns, self.kernels.wide);
-        for job in out.jobs(values)? {
-            // SAFETY: the table is this processor's.
-            unsafe { (self.kernels.quantize)(job) };
+        let per_chunk = self.per_chunk(rows, columns);
+        if per_chunk >= rows {
+            out.jobs(values)?.for_each(|job| self.quantize_row(job));
+            return Ok(());
         }
-        Ok(())
+        let mut chunks: Vec<_> = (0..rows.div_ceil(per_chunk)).map(|_| Mutex::new(Vec::new())).collect();
+        for (index, job) in out.jobs(values)?.enumerate() {
+            if let Some(jobs) = chunks.get_mut(index / per_chunk) {
+                jobs.get_mut().unwrap_or_else(PoisonError::into_inner).push(job);
+            }
+        }
+        self.pool.run(chunks.len(), &|chunk| {
+            let mut jobs = chunks[chunk].lock().unwrap_or_else(PoisonError::into_inner);
+            jobs.drain(..).for_each(|job| self.quantize_row(job));
+        })
+    }
+
+    fn quantize_row(&self, job: QuantizeRow<'_>) {
+        // SAFETY: the table is this processor's.
+        unsafe { (self.kernels.quantize)(job) };
     }
 
     /// Multiplies the activations with every weight of `jobs` in one parallel region:

@@ -203,18 +203,20 @@ mod tests {
 
     #[test]
     fn tanh_and_erf_match_known_values() {
-        for (x, expected) in [(0.0, 0.0), (0.5, 0.462_117_157), (-2.0, -0.964_027_58), (20.0, 1.0)] {
+        for (x, expected) in [(0.0, 0.0), (0.5, 0.462_117_16), (-2.0, -0.964_027_6), (20.0, 1.0)] {
             assert!((tanh(x) - expected).abs() < 1e-6, "tanh {x}");
         }
-        for (x, expected) in [(0.0, 0.0), (0.5, 0.520_499_878), (-1.0, -0.842_700_793), (4.0, 0.999_999_98)] {
+        for (x, expected) in [(0.0, 0.0), (0.5, 0.520_499_9), (-1.0, -0.842_700_8), (4.0, 1.0)] {
             assert!((erf(x) - expected).abs() < 3e-7, "erf {x}");
         }
     }
 
+    type Formula = fn(f64) -> f64;
+
     #[test]
     fn activations_match_their_formulas() {
         let x = [-3.0f32, -0.5, 0.0, 0.25, 2.0];
-        let formulas: [(Unary, fn(f64) -> f64); 4] = [
+        let formulas: [(Unary, Formula); 4] = [
             (Unary::Silu, |x| x / (1.0 + (-x).exp())),
             (Unary::GeluTanh, |x| {
                 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh())

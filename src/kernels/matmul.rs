@@ -119,6 +119,7 @@ unsafe fn coded_tiles<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT
             let count = (matrix.x.rows - n).min(I::COLUMNS);
             let columns = n..n + count;
             // SAFETY: the caller's promises; `columns` are rows of `x`.
+            #[allow(clippy::if_same_then_else, reason = "a condition on a constant alone spares compiling the others")]
             unsafe {
                 if I::ONE_COLUMN {
                     block::<I, BITS, AFFINE, SPLIT, 1>(matrix, &tiles, columns, rows.clone(), share.dst);

@@ -29,9 +29,9 @@ impl CpuMatrixBuilder {
     /// # Errors
     /// `OutOfMemory` when the planes cannot be had; `InvalidArgument` for a size or group no layout has.
     pub fn new(layout: PackedLayout, rows: usize, columns: usize) -> Result<Self> {
-        if rows == 0 || columns == 0 || rows.checked_mul(columns).is_none_or(|n| n > isize::MAX as usize / 8) {
+        if !is_supported(layout, rows, columns) {
             return Err(Error::invalid_argument(format!(
-                "a weight of {rows} rows and {columns} columns is not supported"
+                "a weight of {rows} rows and {columns} columns is not supported on this platform"
             )));
         }
         if let PackedLayout::Coded { group, .. } = layout
@@ -102,6 +102,19 @@ impl CpuMatrixBuilder {
         }
         Ok(self.matrix)
     }
+}
+
+/// Whether the sizes of the planes, and the bits of the widest, can be counted.
+fn is_supported(layout: PackedLayout, rows: usize, columns: usize) -> bool {
+    // Bytes of a dense value, or bits of the widest code.
+    let factor = match layout {
+        PackedLayout::F32 => 4,
+        PackedLayout::F16 => 2,
+        PackedLayout::Coded { .. } => 8,
+    };
+    let padded = rows.checked_next_multiple_of(4).zip(columns.checked_next_multiple_of(128));
+    let size = padded.and_then(|(rows, columns)| rows.checked_mul(columns)?.checked_mul(factor));
+    rows > 0 && columns > 0 && size.is_some()
 }
 
 fn plane_words(layout: PackedLayout, rows: usize, columns: usize) -> [usize; 3] {

@@ -37,7 +37,7 @@ pub fn self_test(compute: &Compute, weight: &CpuMatrix) -> Result<()> {
                 error += (expected - f64::from(found[i * weight.rows() + index])).powi(2);
             }
         }
-        if !(error <= norm * TOLERANCE) {
+        if error.is_nan() || error > norm * TOLERANCE {
             let name = compute.kernels().name();
             return Err(Error::internal(format!(
                 "the {name} kernels of {} are wrong by {error:e} in {norm:e}",

@@ -8,6 +8,9 @@ use super::elementwise::{self, Unary};
 use super::isa;
 use super::matmul::{self, CodedShare, DenseShare};
 
+/// Of a row, its (weight, bias), epsilon and destination.
+type LayerNorm = unsafe fn(&[f32], (&[f32], &[f32]), f32, &mut [f32]);
+
 /// The kernels of one instruction set. Each function has the contract of the generic one it is made from, beside
 /// needing the processor to have the instruction set: a table is reachable only where that was checked.
 pub struct Kernels {
@@ -22,7 +25,7 @@ pub struct Kernels {
     pub(super) add: unsafe fn(&mut [f32], &[f32]),
     pub(super) mul: unsafe fn(&mut [f32], &[f32]),
     pub(super) rms_norm: unsafe fn(&[f32], &[f32], f32, &mut [f32]),
-    pub(super) layer_norm: unsafe fn(&[f32], (&[f32], &[f32]), f32, &mut [f32]),
+    pub(super) layer_norm: LayerNorm,
     pub(super) softmax: unsafe fn(&[f32], &mut [f32]),
     pub(super) rotate: unsafe fn(&mut [f32], &[f32], bool),
 }

@@ -6,11 +6,13 @@ mod error;
 mod hash;
 mod loader;
 mod options;
+mod shaders;
 mod slot;
 
 pub use engine::{Engine, Generation};
 pub use hash::Sha256;
 pub use loader::Loader;
+pub use shaders::kernel_sources;
 
 use crate::engine::Clock;
 use std::cell::RefCell;

@@ -172,6 +172,17 @@ test('bytes_blobs_and_streams_load_like_files', async () => {
   }
 });
 
+test('the_callers_own_fetch_makes_the_requests_with_the_callers_headers', async () => {
+  const seen: string[] = [];
+  const own = (async (url: string, init: RequestInit) => {
+    seen.push(url, new Headers(init.headers).get('authorization') ?? '');
+    return new Response('<!doctype html>', { headers: { 'content-type': 'text/html' } });
+  }) as typeof fetch;
+  const load = HanzoEdge.init({ model: 'https://nowhere.invalid/m.gguf', backend: 'cpu', cache: 'none', fetch: own, headers: { authorization: 'Bearer x' } });
+  await assert.rejects(load, (error) => error instanceof EdgeError && error.code === 'malformed-file' && /web page/.test(error.message));
+  assert.deepEqual(seen, ['https://nowhere.invalid/m.gguf', 'Bearer x']);
+});
+
 test('a_model_loads_over_http_with_honest_progress', async () => {
   const size = statSync(MODEL).size;
   const server = createServer((_request, response) => {

@@ -22,6 +22,7 @@ interface PageTests {
   chat(engine: number, options: GenerateOptions, stopAfter?: number): Promise<Outcome<Answer>>;
   abort(engine: number, after: number): Promise<Outcome<{ reader: unknown; result?: unknown }>>;
   tokenize(engine: number, texts: string[]): Promise<Outcome<number[][]>>;
+  kernels(): Promise<Outcome<{ count: number; hasSubgroups: boolean; faults: string[] }>>;
   shaders(): Promise<Outcome<{ label: string; errors: string[] }[]>>;
   memory(engine: number): Promise<Outcome<MemoryReport>>;
   diagnostics(engine: number): Promise<Diagnostics>;
@@ -144,6 +145,13 @@ test('hostile_files_give_one_clear_error_in_the_browser_and_a_good_one_loads_aft
   const { engine } = value(await call('init', { ...OPTIONS, backend: 'cpu', worker: false }));
   assert.match(value(await call('chat', engine, GREEDY)).text, /^Gravity/);
   await call('close', engine);
+});
+
+test('every_kernel_compiles_in_the_browsers_own_compiler', async () => {
+  const { count, hasSubgroups, faults } = value(await call('kernels'));
+  console.log(`# ${count} kernels compiled by the browser, subgroups ${hasSubgroups ? 'on and off' : 'off only'}`);
+  assert.ok(count > 30, `${count} kernels`);
+  assert.deepEqual(faults, []);
 });
 
 test('every_shader_of_the_model_compiles_in_the_browsers_own_compiler', async () => {

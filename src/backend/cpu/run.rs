@@ -6,6 +6,7 @@ use crate::error::{Context, Error, Result};
 use crate::graph::Graph;
 use crate::kernels::{Compute, CpuCx, CpuInput, KvCache, Scratch};
 use crate::plan::{Loc, Plan, Step};
+use crate::tensor::DType;
 
 /// What a run works on.
 pub(super) struct Run<'a> {
@@ -74,7 +75,11 @@ impl Run<'_> {
                 Loc::Tokens => CpuInput::U32(tokens),
                 Loc::Weight(index) => weights.input(index)?,
                 Loc::Constant(index) => {
-                    CpuInput::F32(graph.constants.get(index).ok_or_else(|| missing("constant"))?.as_f32()?)
+                    let constant = graph.constants.get(index).ok_or_else(|| missing("constant"))?;
+                    match constant.dtype() {
+                        DType::F32 => CpuInput::F32(constant.as_f32()?),
+                        DType::U32 => CpuInput::U32(constant.as_u32()?),
+                    }
                 }
                 Loc::Slot(index) => CpuInput::F32(part(slots.get(index), shape)?),
             });

@@ -4,10 +4,13 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use crate::backend::{BACKENDS, Executable, KvType, LoadRequest, OpenOptions};
-use crate::graph::{CacheSpec, Graph, GraphBuilder, ValueId};
+use crate::graph::{CacheSpec, Graph, GraphBuilder, ReferenceCache, ValueId};
+use crate::kernels::{Compute, CpuCx, CpuInput, CpuMatrix, Kernels, KvCache, Scratch};
+use crate::ops::cases::{self, CaseInput};
 use crate::ops::{Add, Attention, Embed, Linear, Mul, Pairs, RmsNorm, Rope, RopeScaling, RopeTable, Silu, TakeRows};
 use crate::optimize::optimize;
 use crate::quant::{BlockFormat, PackedLayout, block_format_by_name};
+use crate::tensor::{DType, Tensor};
 use futures::executor::block_on;
 use std::sync::Arc;
 
@@ -207,4 +210,80 @@ fn a_weight_that_is_missing_or_cut_is_an_error() {
     assert!(model.write_weight(0, 0, format, &[0; HIDDEN * 4 - 1]).is_err());
     assert!(model.write_weight(0, 4, format, &[0; HIDDEN * 4]).is_err(), "row 4 before row 0");
     assert!(block_on(model.finish()).is_err(), "no weight was written");
+}
+
+/// The outputs of a shared case by the operation's CPU kernels.
+fn case_outputs(compute: &Compute, case: &cases::Case, expected: &[Tensor]) -> Vec<Vec<f32>> {
+    let matrices: Vec<Option<CpuMatrix>> = case
+        .inputs
+        .iter()
+        .map(|input| if let CaseInput::Matrix(rows) = input { Some(CpuMatrix::new(rows).unwrap()) } else { None })
+        .collect();
+    let inputs: Vec<CpuInput<'_>> = case
+        .inputs
+        .iter()
+        .zip(&matrices)
+        .map(|(input, matrix)| match (input, matrix) {
+            (CaseInput::Vector(values), _) => CpuInput::F32(values),
+            (CaseInput::Tensor(tensor), _) if tensor.dtype() == DType::U32 => CpuInput::U32(tensor.as_u32().unwrap()),
+            (CaseInput::Tensor(tensor), _) => CpuInput::F32(tensor.as_f32().unwrap()),
+            (CaseInput::Matrix(_), matrix) => CpuInput::Matrix(matrix.as_ref().unwrap()),
+        })
+        .collect();
+    let shape = |input: &CaseInput| match input {
+        CaseInput::Tensor(tensor) => tensor.shape().to_vec(),
+        CaseInput::Matrix(rows) => vec![rows.rows, rows.columns],
+        CaseInput::Vector(values) => vec![values.len()],
+    };
+    let shapes: Vec<Vec<usize>> = case.inputs.iter().map(shape).collect();
+    let mut cache = case.cache.as_ref().map(|(spec, before)| filled_cache(spec, before, case.position));
+    let mut found: Vec<Vec<f32>> = expected.iter().map(|x| vec![f32::NAN; x.shape().iter().product()]).collect();
+    let mut outputs: Vec<&mut [f32]> = found.iter_mut().map(Vec::as_mut_slice).collect();
+    let mut cx = CpuCx {
+        compute,
+        position: case.position,
+        tokens: case.tokens,
+        rows: case.rows,
+        inputs: &inputs,
+        shapes: &shapes,
+        outputs: &mut outputs,
+        cache: cache.as_mut(),
+        scratch: &mut Scratch::default(),
+    };
+    case.op.cpu(&mut cx).unwrap();
+    found
+}
+
+/// A cache with the rows before `position` of the reference's.
+fn filled_cache(spec: &CacheSpec, before: &ReferenceCache, position: usize) -> KvCache {
+    let mut cache = KvCache::new(spec.n_kv_heads, spec.head_dim, before.capacity, false).unwrap();
+    let rows = |plane: &[f32]| -> Vec<f32> {
+        let places = (0..position).flat_map(|token| (0..spec.n_kv_heads).map(move |head| (token, head)));
+        let start = |(token, head)| (head * before.capacity + token) * spec.head_dim;
+        places.flat_map(|place| plane[start(place)..][..spec.head_dim].to_vec()).collect()
+    };
+    cache.write(0, &rows(&before.keys), &rows(&before.values)).unwrap();
+    cache
+}
+
+#[test]
+fn every_shared_case_agrees_with_its_reference_in_every_instruction_set() {
+    let cases = cases::cases().unwrap();
+    let mut failures = Vec::new();
+    for kernels in Kernels::available() {
+        let compute = Compute::with_kernels(kernels, 1).unwrap();
+        for case in &cases {
+            let expected = case.reference().unwrap();
+            let coded = |input: &CaseInput| matches!(input, CaseInput::Matrix(rows) if matches!(rows.layout, PackedLayout::Coded { .. }));
+            let int8 = case.op.name() == "linear" && case.inputs.iter().any(coded);
+            let tolerance = if int8 { 5e-4 } else { 1e-9 };
+            for (expected, found) in expected.iter().zip(case_outputs(&compute, case, &expected)) {
+                let error = cases::nmse(&found, expected.as_f32().unwrap());
+                if error > tolerance {
+                    failures.push(format!("{} {}: {error:e}", kernels.name(), case.name));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} of {} cases:\n{}", failures.len(), cases.len(), failures.join("\n"));
 }

@@ -72,6 +72,26 @@ globalThis.tests = {
     for (const text of texts) ids.push([...(await engines.get(engine).tokenize(text))]);
     return ids;
   }),
+  /** Gives every kernel the crate can make to the browser's compiler. */
+  kernels: () => attempt(async () => {
+    const glue = await import('/dist/hanzo-edge.js');
+    await glue.default({ module_or_path: await WebAssembly.compileStreaming(fetch('/dist/hanzo-edge.wasm')) });
+    const adapter = await navigator.gpu.requestAdapter();
+    const hasSubgroups = adapter.features.has('subgroups');
+    const device = await adapter.requestDevice({ requiredFeatures: hasSubgroups ? ['subgroups'] : [] });
+    const faults = [];
+    let count = 0;
+    for (const subgroups of hasSubgroups ? [true, false] : [false]) {
+      for (const { name, source } of JSON.parse(glue.kernelSources(subgroups))) {
+        count += 1;
+        const { messages } = await device.createShaderModule({ code: source }).getCompilationInfo();
+        const errors = messages.filter(({ type }) => type === 'error').map(({ message, lineNum }) => `line ${lineNum}: ${message}`);
+        if (errors.length > 0) faults.push(`${name}: ${errors.join('; ')}`);
+      }
+    }
+    device.destroy();
+    return { count, hasSubgroups, faults };
+  }),
   shaders: () => attempt(() => Promise.all(shaders)),
   memory: (engine) => attempt(() => engines.get(engine).memory()),
   diagnostics: (engine) => engines.get(engine).diagnostics,

@@ -1,0 +1,56 @@
+// Finding a model's files on the hub, with a fetch that answers like it.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { EdgeError } from '../../js/errors.js';
+import { resolveHub } from '../../js/hub.js';
+import { shardUrls } from '../../js/shards.js';
+
+function hub(paths: string[], status = 200): { fetch: typeof fetch; urls: string[]; headers: [string, string][]; signal: AbortSignal } {
+  const urls: string[] = [];
+  const rows = paths.map((path, i) => ({ type: 'file', path, size: 1, lfs: { oid: String(i).repeat(64), size: 100 + i } }));
+  return {
+    urls, headers: [], signal: new AbortController().signal,
+    fetch: (async (url: string) => {
+      urls.push(url);
+      return new Response(JSON.stringify(rows), { status });
+    }) as typeof fetch,
+  };
+}
+
+const FILES = ['README.md', 'm-Q8_0.gguf', 'm-Q4_K_M.gguf', 'big/m-F16-00001-of-00002.gguf', 'big/m-F16-00002-of-00002.gguf', 'mmproj-F16.gguf'];
+const model = (quant: string | null) => ({ owner: 'o', repo: 'r', quant });
+
+test('the_named_or_else_the_preferred_quantization_is_taken_with_its_hash', async () => {
+  const site = hub(FILES);
+  assert.deepEqual(await resolveHub(model(null), site), [
+    { kind: 'url', urls: ['https://huggingface.co/o/r/resolve/main/m-Q4_K_M.gguf'], name: 'm-Q4_K_M.gguf', sha256: '2'.repeat(64), bytes: 102 },
+  ]);
+  assert.deepEqual(site.urls, ['https://huggingface.co/api/models/o/r/tree/main?recursive=true']);
+  const [q8] = await resolveHub(model('q8_0'), hub(FILES));
+  assert.equal(q8?.name, 'm-Q8_0.gguf');
+});
+
+test('all_shards_of_a_split_model_are_found', async () => {
+  const shards = await resolveHub(model('F16'), hub(FILES));
+  assert.deepEqual(shards.map(({ name }) => name), ['big/m-F16-00001-of-00002.gguf', 'big/m-F16-00002-of-00002.gguf']);
+});
+
+test('what_is_missing_is_named', async () => {
+  const cases: [Promise<unknown>, RegExp][] = [
+    [resolveHub(model('Q2_K'), hub(FILES)), /no Q2_K file; it has m-Q8_0\.gguf, m-Q4_K_M/],
+    [resolveHub(model(null), hub(['README.md'])), /no GGUF model; it has no \.gguf file/],
+    [resolveHub(model(null), hub([], 404)), /no such public repository/],
+    [resolveHub(model('F16'), hub(['m-F16-00002-of-00002.gguf'])), /shard m-F16-00001-of-00002\.gguf is missing/],
+  ];
+  for (const [work, pattern] of cases) {
+    await assert.rejects(work, (error) => error instanceof EdgeError && error.code === 'not-found' && pattern.test(error.message));
+  }
+});
+
+test('shards_are_numbered_in_order_beyond_nine_and_other_names_are_not_split', () => {
+  const shards = shardUrls('https://x.example/m-00003-of-00012.gguf?v=1') ?? [];
+  assert.equal(shards.length, 12);
+  assert.equal(shards[9], 'https://x.example/m-00010-of-00012.gguf?v=1');
+  for (const name of ['m.gguf', 'm-3-of-12.gguf', 'm-00001-of-00000.gguf', 'm-00001-of-99999.gguf']) assert.equal(shardUrls(name), null);
+});
