@@ -104,6 +104,12 @@ export class EngineHost {
       openStream: this.#resources.stream,
       onProgress: (progress) => this.#post({ type: 'progress', id, progress }),
     });
+    if (signal.aborted) {
+      // The caller left during the last step.
+      loaded.engine.free();
+      loaded.gpu?.destroy();
+      throw new EdgeError('closed', 'the load was called off');
+    }
     loaded.gpu?.onLost((reason) => this.#crash({ code: 'device-lost', message: `the GPU device was lost: ${reason}` }, false));
     this.#loaded = loaded;
     return loaded.facts;

@@ -27,8 +27,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
         if (NORM) {
             scale = 1.0 / sqrt(sums.squares / f32(K) + EPS);
         }
-        if (lane < 4u && tile < TILES) {
-            store(t, tile, lane, sums.products[lane] * scale + bias_of(tile, lane));
+        for (var r = lane; r < select(0u, 4u, tile < TILES); r += LANES) {
+            store(t, tile, r, sums.products[r] * scale + bias_of(tile, r));
         }
     }
 }

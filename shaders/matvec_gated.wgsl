@@ -30,10 +30,10 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
         if (NORM) {
             scale = 1.0 / sqrt(gate.squares / f32(K) + EPS);
         }
-        if (lane < 4u && tile < TILES) {
-            let first = gate.products[lane] * scale + bias_of(tile, lane);
-            let second = up.products[lane] * scale + bias_of(tile + TILES, lane);
-            store(t, tile, lane, silu(first) * second);
+        for (var r = lane; r < select(0u, 4u, tile < TILES); r += LANES) {
+            let first = gate.products[r] * scale + bias_of(tile, r);
+            let second = up.products[r] * scale + bias_of(tile + TILES, r);
+            store(t, tile, r, silu(first) * second);
         }
     }
 }

@@ -78,6 +78,7 @@ pub struct KernelBuilder {
     header: String,
     parts: Vec<&'static str>,
     bindings: Vec<Binding>,
+    weight_bytes: u64,
 }
 
 impl KernelBuilder {
@@ -85,7 +86,7 @@ impl KernelBuilder {
     #[must_use]
     pub fn new(file: &'static str, variant: &str) -> Self {
         let name = if variant.is_empty() { file.to_owned() } else { format!("{file} {variant}") };
-        Self { name, header: String::new(), parts: vec![file], bindings: Vec::new() }
+        Self { name, header: String::new(), parts: vec![file], bindings: Vec::new(), weight_bytes: 0 }
     }
 
     /// `const <name>: u32 = <value>;`
@@ -144,6 +145,12 @@ impl KernelBuilder {
         self.declare(binding, "<storage, read_write> state: State")
     }
 
+    /// Says how many bytes of weights the launch reads.
+    pub fn reads_weights(&mut self, bytes: u64) -> &mut Self {
+        self.weight_bytes = bytes;
+        self
+    }
+
     fn declare(&mut self, binding: Binding, declaration: &str) -> &mut Self {
         let _ = writeln!(self.header, "@group(0) @binding({}) var{declaration};", self.bindings.len());
         self.bindings.push(binding);
@@ -182,7 +189,7 @@ impl KernelBuilder {
             source.push_str(text.ok_or_else(|| Error::internal(format!("there is no shader {part}")))?);
         }
         let kernel = Kernel { name: self.name.clone(), source };
-        Ok(Launch { kernel, bindings: self.bindings.clone(), workgroups })
+        Ok(Launch { kernel, bindings: self.bindings.clone(), workgroups, weight_bytes: self.weight_bytes })
     }
 }
 

@@ -22,9 +22,17 @@ pub struct Caps {
     pub workgroups: u32,
     /// Invocations that keep the device busy: many on a GPU, few on a CPU that stands for one.
     pub parallel: usize,
+    /// The most tokens whose matrix products decode the weights for each tile anew, without workgroup memory.
+    pub few_tokens: usize,
 }
 
 impl Caps {
+    /// These capabilities on a CPU that stands for a GPU: workgroup memory and barriers are slow there.
+    #[must_use]
+    pub fn of_software(self) -> Self {
+        Self { parallel: 1024, few_tokens: 16, ..self }
+    }
+
     /// The limits that WebGPU guarantees, with no optional feature.
     pub const WEBGPU_MINIMUM: Self = Self {
         f16: false,
@@ -35,6 +43,7 @@ impl Caps {
         binding_bytes: 128 << 20,
         workgroups: 65_535,
         parallel: 200_000,
+        few_tokens: 4,
     };
 }
 
@@ -210,4 +219,6 @@ pub struct Launch {
     pub bindings: Vec<Binding>,
     /// Workgroups per axis.
     pub workgroups: [u32; 3],
+    /// Bytes of weights that it reads.
+    pub weight_bytes: u64,
 }

@@ -32,6 +32,8 @@ impl KernelBuilder {
         let columns = device_columns(layout, columns);
         let [_, high, scales, _] = device_planes(layout, part.buffer_tiles, columns);
         self.read("weights", "vec4<u32>", Resource::Weight { input, part: index });
+        let rows = layout.plane_bytes(4, columns).iter().sum::<usize>() / 4;
+        self.reads_weights((part.rows * rows) as u64);
         self.u32("K8", columns / 8).u32("TILE_0", part.at);
         match layout {
             PackedLayout::F32 => self.part("quant/f32").part("lib/dense"),

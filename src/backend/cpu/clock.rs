@@ -23,16 +23,16 @@ impl Clock {
         self.on.then(Instant::now)
     }
 
-    /// Adds the time since `start` to an operation's.
-    pub(super) fn record(&mut self, op: &str, start: Option<Instant>) {
-        let Some(start) = start else { return };
+    /// Adds the time since `start` and the bytes read to an operation's.
+    pub(super) fn record(&mut self, op: &str, start: Instant, bytes: u64) {
         let us = start.elapsed().as_secs_f64() * 1e6;
         match self.times.iter_mut().find(|time| time.kernel == op) {
             Some(time) => {
                 time.calls += 1;
                 time.us += us;
+                time.bytes += bytes;
             }
-            None => self.times.push(KernelTime { kernel: op.to_owned(), calls: 1, us, bytes: 0 }),
+            None => self.times.push(KernelTime { kernel: op.to_owned(), calls: 1, us, bytes }),
         }
     }
 }

@@ -34,7 +34,10 @@ impl Run<'_> {
             let node = self.graph.nodes.get(step.node).ok_or_else(|| missing("node"))?;
             let start = self.clock.now();
             self.step(step, plan.dims.rows, tokens, position).at(|| node.name.clone())?;
-            self.clock.record(node.op.name(), start);
+            if let Some(start) = start {
+                let bytes = self.step_bytes(step, position + tokens.len());
+                self.clock.record(node.op.name(), start, bytes);
+            }
         }
         let (Some(Loc::Slot(slot)), Some(id)) = (plan.outputs.first(), self.graph.outputs.first()) else {
             return Err(Error::internal("the graph has no output that a step makes"));
@@ -44,6 +47,26 @@ impl Run<'_> {
         logits.clear();
         logits.extend_from_slice(output);
         Ok(())
+    }
+
+    /// Bytes of weights and cache that a step reads: of a table that ids look up only the rows taken.
+    fn step_bytes(&self, step: &Step, n_keys: usize) -> u64 {
+        let cache = self.graph.nodes.get(step.node).and_then(|node| node.op.cache());
+        let cache = cache.and_then(|index| self.caches.get(index));
+        let state = cache.map_or(0, |cache| cache.bytes() / cache.capacity().max(1) * n_keys);
+        if step.inputs.contains(&Loc::Tokens) {
+            let values: usize = step.output_shapes.iter().map(|shape| shape.iter().product::<usize>()).sum();
+            return (4 * values) as u64;
+        }
+        let weights = step.inputs.iter().map(|loc| match *loc {
+            Loc::Weight(index) => self.weights.input(index).map_or(0, |input| match input {
+                CpuInput::Matrix(matrix) => matrix.bytes(),
+                CpuInput::F32(values) => 4 * values.len(),
+                CpuInput::U32(ids) => 4 * ids.len(),
+            }),
+            _ => 0,
+        });
+        (state + weights.sum::<usize>()) as u64
     }
 
     /// Runs one operation. Its output slots are taken out meanwhile, so that the others can be read.

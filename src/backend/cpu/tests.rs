@@ -200,6 +200,24 @@ fn misuse_is_an_error_and_the_model_lives_on() {
 }
 
 #[test]
+fn a_profile_counts_every_operation_and_the_bytes_it_reads() {
+    let mut graph = decoder(Pairs::Halves, None);
+    optimize(&mut graph).unwrap();
+    let mut model = load("cpu", &Case { graph, format: "q8_0", kv_type: KvType::F32 }, 1);
+    assert!(block_on(model.profile(true)).unwrap().is_empty());
+    block_on(model.forward(&[1, 2], 0)).unwrap();
+    block_on(model.forward(&[3], 2)).unwrap();
+    let times = block_on(model.profile(false)).unwrap();
+    let of = |op: &str| times.iter().find(|time| time.kernel == op).map(|time| (time.calls, time.bytes)).unwrap();
+    assert_eq!(of("embed"), (2, 3 * HIDDEN as u64 * 4));
+    // Keys and values of 2 heads of 16 floats, for 2 and then 3 tokens, and the two head norms.
+    assert_eq!(of("attention"), (2, 5 * 2 * 2 * 16 * 4 + 2 * 2 * 16 * 4));
+    assert!(of("linear").1 > 0);
+    block_on(model.forward(&[3], 3)).unwrap();
+    assert!(block_on(model.profile(false)).unwrap().is_empty());
+}
+
+#[test]
 fn a_weight_that_is_missing_or_cut_is_an_error() {
     let case = Case { graph: decoder(Pairs::Halves, None), format: "f32", kv_type: KvType::F32 };
     let row = BACKENDS.iter().find(|row| row.name == "cpu").unwrap();

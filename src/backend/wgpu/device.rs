@@ -13,9 +13,6 @@ const MOST_STORAGE_BUFFERS: u32 = 16;
 /// Uploaded bytes after which the queue is flushed, so that staging memory is given back.
 const FLUSH_BYTES: u64 = 32 << 20;
 
-/// Invocations that keep a software adapter busy.
-const SOFTWARE_PARALLEL: usize = 1024;
-
 /// What went wrong on the device outside any call, the first of its kind.
 type Fault = Arc<Mutex<Option<(ErrorKind, String)>>>;
 
@@ -63,7 +60,7 @@ impl Gpu {
         let limits = limits(&adapter.limits());
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("hanzo-edge"),
-            required_features: wgpu::Features::empty(),
+            required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
             required_limits: limits.clone(),
             experimental_features: wgpu::ExperimentalFeatures::disabled(),
             memory_hints: wgpu::MemoryHints::MemoryUsage,
@@ -78,13 +75,9 @@ impl Gpu {
         let caps = Caps {
             storage_buffers: limits.max_storage_buffers_per_shader_stage as usize,
             binding_bytes: buffer_bytes,
-            parallel: if info.device_type == wgpu::DeviceType::Cpu {
-                SOFTWARE_PARALLEL
-            } else {
-                Caps::WEBGPU_MINIMUM.parallel
-            },
             ..Caps::WEBGPU_MINIMUM
         };
+        let caps = if info.device_type == wgpu::DeviceType::Cpu { caps.of_software() } else { caps };
         let name = format!("{} ({:?})", info.name, info.backend);
         let pipelines = HashMap::new();
         Ok(Self { device, queue, caps, name, buffer_bytes, fault, lost, pipelines, bytes: 0, staged: 0, staging: None })

@@ -4,6 +4,7 @@
 mod check;
 mod device;
 mod model;
+mod profile;
 mod program;
 mod sample;
 mod state;

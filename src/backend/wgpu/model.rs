@@ -2,18 +2,29 @@
 
 use super::check::self_test;
 use super::device::Gpu;
+use super::profile::{self, Profile};
 use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, Shared};
 use super::sample;
 use super::state::State;
-use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, KvType, LoadRequest, MemoryUse, SelfTest};
+use crate::backend::{
+    BackendReport, BoxFuture, DeviceSampling, Executable, KernelTime, KvType, LoadRequest, MemoryUse, SelfTest,
+};
 use crate::error::{Context, Error, Result};
 use crate::graph::{Dims, Graph};
 use crate::plan::Plan;
 use crate::quant::{BlockFormat, PackedLayout};
+use crate::shader::Caps;
 use std::sync::Arc;
 
 /// Sizes of steps for which programs are made; a step uses the smallest that has room.
 const BUCKETS: [usize; 4] = [1, 16, 64, MOST_TOKENS];
+
+/// The sizes for a device: where only few tokens pay, no more than these.
+fn buckets(caps: &Caps) -> &'static [usize] {
+    let end = BUCKETS.iter().position(|tokens| *tokens == caps.few_tokens).map_or(BUCKETS.len(), |last| last + 1);
+    &BUCKETS[..end]
+}
+
 /// Bytes of the logits of one pass of `score`.
 const SCORE_BYTES: usize = 64 << 20;
 
@@ -42,6 +53,7 @@ pub struct Model {
     vocabulary: usize,
     ready: Option<Ready>,
     scorer: Option<Scorer>,
+    profile: Option<Profile>,
 }
 
 impl Model {
@@ -53,7 +65,7 @@ impl Model {
             Some(logits) => graph.fact(*logits).width().unwrap_or(0),
             None => return Err(Error::internal("the graph has no output")),
         };
-        Ok(Self { gpu, graph, layouts, kv_type, shared, vocabulary, ready: None, scorer: None })
+        Ok(Self { gpu, graph, layouts, kv_type, shared, vocabulary, ready: None, scorer: None, profile: None })
     }
 
     fn draft(&self, tokens: usize, rows: usize) -> Result<Draft> {
@@ -63,7 +75,7 @@ impl Model {
 
     async fn prepare(&mut self) -> Result<()> {
         let capacity = self.shared.target.capacity.max(1);
-        let drafts = BUCKETS.iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
+        let drafts = buckets(&self.gpu.caps).iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
         let drafts = drafts.map(|tokens| self.draft(*tokens, 1)).collect::<Result<Vec<_>>>()?;
         let greedy = sample::greedy(self.vocabulary, &self.gpu.caps)?;
         let drawn = sample::drawn(self.vocabulary, &self.gpu.caps)?;
@@ -103,7 +115,7 @@ impl Model {
         self.gpu.write(&self.shared.state, 0, State::forward(position, tokens.len()).words());
     }
 
-    fn run_forward(&mut self, tokens: &[u32], position: usize) -> Result<()> {
+    async fn run_forward(&mut self, tokens: &[u32], position: usize) -> Result<()> {
         self.check_range(position, tokens.len())?;
         self.write_step(tokens, position);
         let ready = self.ready.as_ref().ok_or_else(not_ready)?;
@@ -111,6 +123,9 @@ impl Model {
         let program = program.ok_or_else(|| {
             Error::internal(format!("expected at most {} tokens, found {}", self.max_tokens(), tokens.len()))
         })?;
+        if let Some(profile) = &mut self.profile {
+            return profile.run(&mut self.gpu, program).await;
+        }
         let mut encoder = self.gpu.encoder();
         program.record(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
         self.gpu.submit(encoder)
@@ -126,9 +141,16 @@ impl Model {
             let ready = self.ready.as_ref().ok_or_else(not_ready)?;
             let sampler = if sampling.temperature <= 0.0 || sampling.top_k == 1 { &ready.greedy } else { &ready.drawn };
             let step = ready.programs.first().ok_or_else(not_ready)?;
+            if let Some(profile) = &mut self.profile {
+                for _ in 0..count {
+                    profile.run(&mut self.gpu, sampler).await?;
+                    profile.run(&mut self.gpu, step).await?;
+                }
+            }
             let mut encoder = self.gpu.encoder();
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            for _ in 0..count {
+            let recorded = if self.profile.is_some() { 0 } else { count };
+            for _ in 0..recorded {
                 sampler.record(&mut pass);
                 step.record(&mut pass);
             }
@@ -151,7 +173,8 @@ impl Model {
         self.check_range(position, tokens.len())?;
         if self.scorer.is_none() {
             let fits = SCORE_BYTES.min(usize::try_from(self.gpu.buffer_bytes).unwrap_or(SCORE_BYTES));
-            let rows = (fits / (self.vocabulary * 4).max(1)).clamp(1, MOST_TOKENS);
+            let rows = (fits / (self.vocabulary * 4).max(1))
+                .clamp(1, buckets(&self.gpu.caps).iter().copied().max().unwrap_or(1));
             let draft = self.draft(rows, rows)?;
             let pool = Pool::new(&mut self.gpu, std::slice::from_ref(&draft), &[])?;
             let program = Program::new(&mut self.gpu, &self.graph, &draft, &self.shared, &pool)?;
@@ -212,8 +235,8 @@ impl Executable for Model {
     }
 
     fn forward(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<()>> {
-        let result = self.run_forward(tokens, position);
-        Box::pin(async move { result })
+        let tokens = tokens.to_vec();
+        Box::pin(async move { self.run_forward(&tokens, position).await })
     }
 
     fn logits(&mut self) -> BoxFuture<'_, Result<Vec<f32>>> {
@@ -231,6 +254,13 @@ impl Executable for Model {
 
     fn decode(&mut self, position: usize, steps: usize, sampling: DeviceSampling) -> BoxFuture<'_, Result<Vec<u32>>> {
         Box::pin(self.run_decode(position, steps, sampling))
+    }
+
+    fn profile(&mut self, on: bool) -> BoxFuture<'_, Result<Vec<KernelTime>>> {
+        let times = self.profile.take().map(Profile::finish).unwrap_or_default();
+        let supported = if on { profile::supported(&self.gpu) } else { Ok(()) };
+        self.profile = (on && supported.is_ok()).then(Profile::default);
+        Box::pin(async move { supported.map(|()| times) })
     }
 
     fn memory(&self) -> MemoryUse {

@@ -9,6 +9,7 @@ use crate::graph::Graph;
 use crate::plan::{Loc, Plan};
 use crate::shader::{Access, Caps, Launch, LaunchCx, Operand, Resource, WeightOperand};
 use crate::tensor::Data;
+use std::sync::Arc;
 
 /// The most tokens of a program.
 pub const MOST_TOKENS: usize = 256;
@@ -107,7 +108,7 @@ struct Command {
     pipeline: Pipeline,
     group: wgpu::BindGroup,
     workgroups: [u32; 3],
-    /// Bytes of weights and caches that it may read.
+    /// Bytes of weights that it reads.
     bytes: u64,
 }
 
@@ -266,14 +267,9 @@ impl<'a> Binder<'a> {
         let pipeline = gpu.pipeline(&launch.kernel, &launch.bindings)?;
         let buffers =
             launch.bindings.iter().map(|binding| self.buffer(binding.resource)).collect::<Result<Vec<_>>>()?;
-        let bytes = launch.bindings.iter().zip(&buffers).map(|(binding, buffer)| match binding.resource {
-            Resource::Weight { .. } | Resource::Keys | Resource::Values => buffer.size(),
-            _ => 0,
-        });
-        let bytes = bytes.sum();
         debug_assert!(unaliased(launch, &buffers), "{} writes a buffer that it binds twice", launch.kernel.name);
         let group = gpu.bind(&pipeline, &buffers);
-        Ok(Command { pipeline, group, workgroups: launch.workgroups, bytes })
+        Ok(Command { pipeline, group, workgroups: launch.workgroups, bytes: launch.weight_bytes })
     }
 }
 
@@ -321,6 +317,13 @@ impl Program {
         for command in &self.commands {
             command.record(pass);
         }
+    }
+
+    /// Records one dispatch; answers its kernel's name and the bytes of weights that it reads.
+    pub fn record_one(&self, index: usize, pass: &mut wgpu::ComputePass<'_>) -> Option<(Arc<str>, u64)> {
+        let command = self.commands.get(index)?;
+        command.record(pass);
+        Some((Arc::clone(&command.pipeline.name), command.bytes))
     }
 
     /// Dispatches of one run.

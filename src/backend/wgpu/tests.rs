@@ -11,7 +11,7 @@ use crate::graph::GraphBuilder;
 use crate::ops::cases::{self, Case, CaseInput, Random};
 use crate::ops::{Add, Embed, Linear, RmsNorm};
 use crate::quant::{Codes, PackedLayout};
-use crate::shader::Kernel;
+use crate::shader::{Caps, Kernel};
 use crate::tensor::Tensor;
 use futures::executor::block_on;
 use std::sync::Arc;
@@ -23,10 +23,16 @@ fn gpu() -> Gpu {
 
 fn check_all(cases: Vec<Case>, kv_type: KvType, tolerance: f64) {
     let mut gpu = gpu();
+    // The kernels of a real GPU whose limits are WebGPU's least, on whatever runs them here.
+    gpu.caps = Caps::WEBGPU_MINIMUM;
+    check_on(&mut gpu, cases, kv_type, tolerance);
+}
+
+fn check_on(gpu: &mut Gpu, cases: Vec<Case>, kv_type: KvType, tolerance: f64) {
     assert!(!cases.is_empty());
     let mut failures = Vec::new();
     for case in &cases {
-        match block_on(check(&mut gpu, case, kv_type)) {
+        match block_on(check(gpu, case, kv_type)) {
             Ok(outcome) if outcome.nmse <= tolerance => {}
             Ok(outcome) => failures.push(format!("{}: {:?}: error {:e}", case.name, outcome.kernels, outcome.nmse)),
             Err(error) => failures.push(format!("{}: {error}", case.name)),
@@ -58,6 +64,13 @@ fn rope_agrees_with_the_reference() {
 #[test]
 fn linear_agrees_with_the_reference() {
     check_all(cases::linear_cases().unwrap(), KvType::F32, 1e-10);
+}
+
+#[test]
+fn linear_on_a_software_adapter_agrees_with_the_reference() {
+    let mut gpu = gpu();
+    gpu.caps = Caps::WEBGPU_MINIMUM.of_software();
+    check_on(&mut gpu, cases::linear_cases().unwrap(), KvType::F32, 1e-10);
 }
 
 #[test]
@@ -194,4 +207,18 @@ fn a_wrong_kernel_would_be_noticed() {
     let other = case.reference().unwrap();
     assert!(outcome.nmse < 1e-12);
     assert!(cases::nmse(other[0].as_f32().unwrap(), reference[0].as_f32().unwrap()) > 1e-8);
+}
+
+#[test]
+fn a_profile_counts_every_dispatch() {
+    let mut model = constant_logits(&[0.0, 1.0, 0.5], 8);
+    assert!(block_on(model.profile(true)).unwrap().is_empty());
+    block_on(model.forward(&[0], 0)).unwrap();
+    let greedy = DeviceSampling { temperature: 0.0, top_k: 1, top_p: 1.0, min_p: 0.0, seed: 0, counter: 0 };
+    assert_eq!(block_on(model.decode(1, 3, greedy)).unwrap(), [1, 1, 1]);
+    let times = block_on(model.profile(false)).unwrap();
+    let calls = |kernel: &str| times.iter().filter(|time| time.kernel == kernel).map(|time| time.calls).sum::<u64>();
+    assert_eq!(calls("elementwise add"), 4);
+    assert_eq!(calls("sample_greedy"), 3);
+    assert!(times.iter().all(|time| time.us >= 0.0 && time.us < 1e9));
 }

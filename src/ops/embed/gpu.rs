@@ -16,6 +16,8 @@ pub fn launches(cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
         kernel.u32("FIRST", part.first_row).u32("COUNT", part.rows);
         kernel.read("tokens", "u32", Resource::Input(0)).weights(1, (index, part), weight.layout, width);
         kernel.write("dst", "f32", Resource::Output(0));
+        let row = weight.layout.plane_bytes(4, width).iter().sum::<usize>() / 4;
+        kernel.reads_weights((tokens * row) as u64);
         launches.push(kernel.launch_flat((tokens * steps).div_ceil(INVOCATIONS), &cx.caps)?);
     }
     Ok(launches)

@@ -7,8 +7,6 @@ use crate::ops::{elementwise, rms_norm};
 use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource, WeightPart, floor_power_of_two};
 use std::ops::Range;
 
-/// The most tokens of a `matvec`.
-const MATVEC_TOKENS: usize = 4;
 /// Invocations of a `matvec` workgroup, unless a tile has more lanes.
 const MATVEC_INVOCATIONS: usize = 128;
 /// A subgroup of most GPUs: fewer lanes a tile would read scattered words.
@@ -31,7 +29,7 @@ pub fn launches(op: &Linear, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
     let mut call = Call { op, cx, inputs, tokens, columns, x: Resource::Input(0), norm: None };
     let mut launches = Vec::new();
     if let (Some(weight), Some(eps)) = (call.inputs.norm, op.norm) {
-        if tokens <= MATVEC_TOKENS && columns.is_multiple_of(32) {
+        if tokens <= cx.caps.few_tokens && columns.is_multiple_of(32) {
             call.norm = Some((*weight, eps));
         } else {
             call.x = Resource::Scratch { index: NORMED, len: x.len() };
@@ -153,7 +151,7 @@ impl<'a> Call<'a> {
     }
 
     fn launch(&self, product: &Product<'_>) -> Result<Launch> {
-        let few = self.tokens <= MATVEC_TOKENS;
+        let few = self.tokens <= self.cx.caps.few_tokens;
         let file = match (few, product.gated) {
             (true, false) => "matvec",
             (true, true) => "matvec_gated",
@@ -195,6 +193,10 @@ impl<'a> Call<'a> {
         kernel.u32("K", self.columns).bool("NORM", self.norm.is_some());
         kernel.f32("EPS", self.norm.map_or(0.0, |(_, eps)| eps));
         kernel.weights(matrix, product.part, layout, self.columns);
+        if product.rows.len() > 1 {
+            let row = layout.plane_bytes(4, self.columns).iter().sum::<usize>() / 4;
+            kernel.reads_weights((product.rows.iter().sum::<usize>() * row) as u64);
+        }
         if self.columns.is_multiple_of(32) {
             kernel.read("x", "vec4<f32>", self.x).part("lib/x_exact");
         } else {
@@ -256,9 +258,9 @@ impl<'a> Call<'a> {
     fn matvec(&self, kernel: &mut KernelBuilder, tiles: usize) -> Result<Launch> {
         // Few tiles get many lanes each, but a lane at least two steps.
         let parallel = self.cx.caps.parallel;
-        let fewest = FEWEST_LANES.min(floor_power_of_two(parallel / 128));
+        let fewest = FEWEST_LANES.min(floor_power_of_two(parallel / 1024));
         let lanes = floor_power_of_two(parallel / tiles.max(1)).clamp(fewest, 256);
-        let lanes = lanes.min(floor_power_of_two(self.columns / 16)).max(4);
+        let lanes = lanes.min(floor_power_of_two(self.columns / 16));
         let invocations = lanes.max(MATVEC_INVOCATIONS);
         kernel.u32("WG", invocations).u32("LANES", lanes).part("lib/reduce");
         kernel.launch_flat(tiles.div_ceil(invocations / lanes), &self.cx.caps)
