@@ -1,4 +1,4 @@
-
+// Without head norms every weight is one.
 fn q_weight(i: u32) -> f32 {
     return 1.0;
 }
