@@ -1,4 +1,5 @@
 
+// The elementwise value: a sum.
 fn value(i: u32) -> f32 {
     return lhs[i] + rhs[i];
 }

@@ -1,4 +1,5 @@
 
+// No bias: nothing is added to a row.
 fn bias_of(tile: u32, r: u32) -> f32 {
     return 0.0;
 }

@@ -1,4 +1,5 @@
 
+// Heads without a norm: weights of one.
 fn q_weight(i: u32) -> f32 {
     return 1.0;
 }

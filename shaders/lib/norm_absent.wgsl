@@ -1,4 +1,5 @@
 
+// No norm before a product: weights of one.
 fn norm4(k4: u32) -> vec4<f32> {
     return vec4<f32>(1.0);
 }

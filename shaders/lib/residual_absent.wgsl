@@ -1,4 +1,5 @@
 
+// No residual: nothing is added to a product.
 fn residual_of(at: u32) -> f32 {
     return 0.0;
 }

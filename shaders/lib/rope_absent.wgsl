@@ -1,4 +1,5 @@
 
+// No rotary embedding: a turn by nothing.
 fn turn_of(position: u32, pair: u32) -> vec2<f32> {
     return vec2<f32>(1.0, 0.0);
 }

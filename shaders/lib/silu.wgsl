@@ -1,4 +1,5 @@
 
+// The elementwise value: SiLU.
 fn value(i: u32) -> f32 {
     return silu(lhs[i]);
 }
