@@ -169,6 +169,7 @@ impl Loader {
         let mut file = format::join(std::mem::take(&mut self.headers))?;
         models::architecture(&file)?;
         let text = Text::read(&mut file, self.config.chat_template.as_deref())?;
+        text.check_rows(models::Hparams::read(&file)?.vocab_size)?;
         for name in models::early_tensors(&file) {
             let tensor = file.require_tensor(name)?;
             if tensor.range.end - tensor.range.start > PART_BYTES as u64 {

@@ -35,6 +35,16 @@ impl Text {
             .ok_or_else(|| Error::unsupported("this file has no tokenizer: it takes token ids, not text"))
     }
 
+    /// Fails when there are tokens that the model has no embedding for.
+    pub fn check_rows(&self, n_rows: usize) -> Result<()> {
+        let n_tokens = self.tokenizer.as_ref().map_or(0, |tokenizer| tokenizer.vocab_size());
+        if n_tokens > n_rows {
+            let message = format!("expected an embedding for each of {n_tokens} tokens, found {n_rows}");
+            return Err(Error::malformed(message));
+        }
+        Ok(())
+    }
+
     /// Whether the file has a tokenizer.
     pub fn has_tokenizer(&self) -> bool {
         self.tokenizer.is_some()

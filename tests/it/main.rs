@@ -4,6 +4,7 @@
 mod cli;
 mod gguf;
 mod hostile;
+mod hostile_models;
 mod oracle;
 mod support;
 mod tidy;

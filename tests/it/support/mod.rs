@@ -1,6 +1,7 @@
 //! What several tests share.
 
 pub mod gguf_builder;
+pub mod load;
 pub mod open;
 pub mod real_model;
 pub mod tiny_model;
