@@ -71,7 +71,7 @@ export class Connection {
     this.#pending.delete(this.#calls);
     this.#rejectAll(error);
     if (pending) this.#pending.set(this.#calls, pending);
-    await Promise.race([freed.catch(() => {}), pause(2000)]);
+    await settledWithin(freed, 2000);
     this.#fail(error);
   }
 
@@ -199,6 +199,10 @@ function workerPort(worker: Worker, isOurs: boolean, receive: (message: FromHost
   };
 }
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => { setTimeout(resolve, ms); });
+/** Waits until `promise` is settled, but no longer than that; leaves no timer, which would keep Node alive. */
+async function settledWithin(promise: Promise<unknown>, ms: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => { timer = setTimeout(resolve, ms); });
+  await Promise.race([promise.catch(() => {}), late]);
+  clearTimeout(timer);
 }
