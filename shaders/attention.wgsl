@@ -1,4 +1,3 @@
-
 // Attention with an online softmax over blocks of keys (Milakov and Gimelshein, 2018; Dao et al., 2022).
 // A workgroup takes ROWS queries that share a key/value head: row r is head `r % GROUP` of the group at token
 // `r / GROUP`, so that grouped heads read each key and value once. Grid: (row blocks, key/value heads, splits).

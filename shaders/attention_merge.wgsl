@@ -1,4 +1,3 @@
-
 // Puts the splits of one token's attention together: a workgroup a query head.
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) local: u32) {

@@ -1,4 +1,3 @@
-
 // One element an invocation; the part says what `value` is.
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) local: u32) {

@@ -1,4 +1,3 @@
-
 // Rows of a table by token id. An invocation decodes 8 columns of one token.
 // A launch covers the COUNT rows of the table from FIRST: those of one buffer.
 fn put(token: u32, column: u32, value: f32) {

@@ -1,4 +1,3 @@
-
 // Matrix products with many tokens. A workgroup makes BM tokens by 64 rows, 4 by 4 an invocation, from blocks of
 // 8 * STEP columns staged in workgroup memory. f32 throughout.
 fn put(token: u32, tile: u32, sum: vec4<f32>) {

@@ -1,4 +1,3 @@
-
 // As `matmul` for two matrices of equal shape, the second TILES tiles after the first: silu(first) * second.
 fn put(token: u32, tile: u32, gate: vec4<f32>, up: vec4<f32>) {
     if (token < TOKENS && tile < TILES) {

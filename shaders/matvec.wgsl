@@ -1,4 +1,3 @@
-
 // Matrix products with few tokens: LANES invocations share a tile of 4 rows and walk its columns, 8 a step each.
 // Every invocation sees all its activations, so the norm's mean of squares comes by the way and scales the result.
 @compute @workgroup_size(WG)

@@ -1,4 +1,3 @@
-
 // As `matvec` for two matrices of equal shape, the second TILES tiles after the first: silu(first) * second.
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) local: u32) {

@@ -1,4 +1,3 @@
-
 // A workgroup normalizes one part of WIDTH elements.
 var<workgroup> squares: array<f32, WG>;
 

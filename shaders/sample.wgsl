@@ -1,4 +1,3 @@
-
 // Draws from the candidates in order of their logits: top_k, then top_p over their probabilities at temperature 1,
 // then min_p, then the temperature. At most KEEP candidates: one invocation does it.
 var<private> shares: array<f32, KEEP>;

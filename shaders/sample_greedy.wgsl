@@ -1,4 +1,3 @@
-
 // Takes the best candidate.
 @compute @workgroup_size(1)
 fn main() {

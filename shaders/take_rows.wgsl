@@ -1,4 +1,3 @@
-
 // The last ROWS rows of the step's real tokens; rows that do not exist are left alone.
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) local: u32) {

@@ -1,4 +1,3 @@
-
 // The best of CHUNK candidates: a workgroup a chunk. What is left over goes through again until one is left.
 const NOTHING: vec2<u32> = vec2<u32>(0xff7fffffu, 0xffffffffu);
 

@@ -1,5 +1,4 @@
-
-// The elementwise value: a sum.
+// An element of the sum.
 fn value(i: u32) -> f32 {
     return lhs[i] + rhs[i];
 }

@@ -1,4 +1,3 @@
-
 // Whether a candidate (bits of the logit, id) comes before another: the higher logit, the lower id among equals.
 fn better(a: vec2<u32>, b: vec2<u32>) -> bool {
     let x = bitcast<f32>(a.x);

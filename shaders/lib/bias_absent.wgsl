@@ -1,5 +1,4 @@
-
-// No bias: nothing is added to a row.
+// Without biases.
 fn bias_of(tile: u32, r: u32) -> f32 {
     return 0.0;
 }

@@ -1,4 +1,3 @@
-
 // Weights stored as integer codes with a scale and a bias per group: value = scale * code + bias.
 // A step is one tile of 4 rows by 8 columns.
 struct Weights8 {

@@ -1,4 +1,3 @@
-
 // Weights stored as floats. A step is one tile of 4 rows by 8 columns.
 struct Row8 { a: vec4<f32>, b: vec4<f32> }
 

@@ -1,4 +1,3 @@
-
 // The draw of number `counter`, uniform in [0, 1): two rounds of the PCG-RXS-M-XS 32-bit hash
 // (O'Neill, 2014; Jarzynski and Olano, 2020), as on every backend.
 fn hash(x: u32) -> u32 {

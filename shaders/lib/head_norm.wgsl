@@ -1,4 +1,3 @@
-
 // Weights of the norms of query and key heads.
 fn q_weight(i: u32) -> f32 {
     return head_norms[Q_NORM_AT + i];

@@ -1,5 +1,4 @@
-
-// Heads without a norm: weights of one.
+// Without head norms every weight is one.
 fn q_weight(i: u32) -> f32 {
     return 1.0;
 }

@@ -1,4 +1,3 @@
-
 // Four elements of the cache as f16 pairs. The unpacking needs no f16 arithmetic.
 alias Kv4 = vec2<u32>;
 

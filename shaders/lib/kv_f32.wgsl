@@ -1,4 +1,3 @@
-
 // Four elements of the cache as they are.
 alias Kv4 = vec4<f32>;
 

@@ -1,6 +1,4 @@
-
-// Writes a token's key, normalized and turned, and its value to the cache.
-
+// Writing a head's key and value of one token to the cache.
 var<workgroup> k_squares: array<f32, WG>;
 
 // Element i of a key head that starts at `base`, normalized and turned.

@@ -1,5 +1,4 @@
-
-// The elementwise value: a product.
+// An element of the product.
 fn value(i: u32) -> f32 {
     return lhs[i] * rhs[i];
 }

@@ -1,4 +1,3 @@
-
 // Sums over the LANES invocations that share a tile.
 var<workgroup> partial: array<vec4<f32>, WG>;
 var<workgroup> partial_squares: array<f32, WG>;

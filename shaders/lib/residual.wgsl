@@ -1,5 +1,4 @@
-
-// What is added to a product.
+// What is added to the output.
 fn residual_of(at: u32) -> f32 {
     return residual[at];
 }

@@ -1,5 +1,4 @@
-
-// No residual: nothing is added to a product.
+// Without a residual.
 fn residual_of(at: u32) -> f32 {
     return 0.0;
 }

@@ -1,4 +1,3 @@
-
 // 16 bytes a tile and group: word r holds row r's f16 scale (low half) and f16 bias.
 struct Scales { scale: vec4<f32>, bias: vec4<f32> }
 

@@ -1,4 +1,3 @@
-
 // 8 bytes a tile and group: four f16 scales; the bias is -ZERO scales.
 struct Scales { scale: vec4<f32>, bias: vec4<f32> }
 

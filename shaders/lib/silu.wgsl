@@ -1,5 +1,4 @@
-
-// The elementwise value: SiLU.
+// An element of silu.
 fn value(i: u32) -> f32 {
     return silu(lhs[i]);
 }

@@ -1,5 +1,4 @@
-
-// The elementwise value: a gated product.
+// An element of silu(gate) * up.
 fn value(i: u32) -> f32 {
     return silu(lhs[i]) * rhs[i];
 }

@@ -1,4 +1,3 @@
-
 // First key that a query at `position` sees.
 fn first_visible(position: u32) -> u32 {
     return select(0u, position + 1u - WINDOW, position + 1u > WINDOW);

@@ -1,4 +1,3 @@
-
 // Blocks of 8 * STEP columns in workgroup memory, transposed for the product: `activations[k][4 tokens]`,
 // `tiles[matrix][k][4 rows]`.
 var<workgroup> activations: array<vec4<f32>, STEP * 8 * BM / 4>;

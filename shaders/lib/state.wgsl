@@ -1,4 +1,3 @@
-
 // The step's state: one small buffer that the host writes before a submit and only `sample` changes within one.
 struct State {
     // Position of the step's first token.

@@ -1,4 +1,3 @@
-
 // Writes row `r` of a tile for a token. ROWS_0 rows are written from column FIRST_0 of rows of WIDTH_0.
 fn store(token: u32, tile: u32, r: u32, value: f32) {
     let row = tile * 4u + r;

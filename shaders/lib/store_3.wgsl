@@ -1,4 +1,3 @@
-
 // Writes row `r` of a tile for a token; tiles before END_0 belong to the first matrix, before END_1 to the second.
 fn store(token: u32, tile: u32, r: u32, value: f32) {
     if (tile < END_0) {

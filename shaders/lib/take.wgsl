@@ -1,4 +1,3 @@
-
 // Makes `id` the token of the next step and notes it for the host.
 fn take(id: u32) {
     tokens[0] = id;

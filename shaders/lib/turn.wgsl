@@ -1,4 +1,3 @@
-
 // Element i of a head after the rotary embedding, from its own and its partner's value before it.
 fn partner(i: u32) -> u32 {
     if (i >= 2u * PAIRS) {

@@ -1,4 +1,3 @@
-
 // Four activations of a token, zeros past the row's K elements.
 fn x1(token: u32, k: u32) -> f32 {
     return select(0.0, x[token * K + min(k, K - 1u)], k < K);

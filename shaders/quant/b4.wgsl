@@ -1,4 +1,3 @@
-
 // A nibble plane: word r of 16 bytes is row r; low nibbles are columns 0..4, high ones 4..8.
 struct Codes8 { lo: vec4<u32>, hi: vec4<u32> }
 

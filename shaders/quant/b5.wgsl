@@ -1,4 +1,3 @@
-
 // A nibble plane, and a plane of fifth bits: 16 bytes are 32 columns, bit i of byte j is column 4 i + j.
 struct Codes8 { lo: vec4<u32>, hi: vec4<u32> }
 

@@ -1,4 +1,3 @@
-
 // A nibble plane, and a plane of the two bits above: 16 bytes are 16 columns, byte j holds columns j, 4 + j, 8 + j,
 // 12 + j from the lowest bits up.
 struct Codes8 { lo: vec4<u32>, hi: vec4<u32> }

@@ -1,4 +1,3 @@
-
 // A byte plane of signed codes: 16 bytes are 4 columns. Flipping the sign bit makes code + 128, unsigned.
 struct Codes8 { lo: vec4<u32>, hi: vec4<u32> }
 

@@ -1,4 +1,3 @@
-
 // Row-major f16: 8 columns are one word.
 fn w_row(row: u32, k8: u32) -> Row8 {
     let p = weights[row * K8 + k8];

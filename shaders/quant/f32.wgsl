@@ -1,4 +1,3 @@
-
 // Row-major f32: 8 columns are two words.
 fn w_row(row: u32, k8: u32) -> Row8 {
     let at = row * (K8 * 2u) + k8 * 2u;

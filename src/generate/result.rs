@@ -49,13 +49,13 @@ pub struct Usage {
 pub struct Stats {
     /// Milliseconds from the start to the first token; to the end when there was none.
     pub time_to_first_token_ms: f64,
-    /// Milliseconds for the prompt.
+    /// Milliseconds for the prompt, up to the first token.
     pub prompt_ms: f64,
-    /// Milliseconds from the end of the prompt to the end of the answer.
+    /// Milliseconds from the first token to the end of the answer.
     pub decode_ms: f64,
-    /// Prompt tokens run per second; 0 when no time passed.
+    /// Prompt tokens run per second; 0 when that was not measured, for want of a token after them.
     pub prompt_tokens_per_second: f64,
-    /// Tokens produced per second; 0 when no time passed.
+    /// Tokens produced per second after the first one; 0 when there was none.
     pub decode_tokens_per_second: f64,
     /// What ran the model.
     pub backend: String,

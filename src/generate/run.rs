@@ -113,7 +113,6 @@ pub struct Generation {
     logprobs: Option<Vec<TokenLogprob>>,
     cached: usize,
     started_ms: Option<f64>,
-    prompt_end_ms: Option<f64>,
     first_token_ms: Option<f64>,
 }
 
@@ -153,7 +152,6 @@ impl Generation {
             tokens: Vec::new(),
             cached: 0,
             started_ms: None,
-            prompt_end_ms: None,
             first_token_ms: None,
         })
     }
@@ -242,7 +240,6 @@ impl Generation {
         }
         let (done, total) = (cache.tokens().len(), self.prompt.len());
         if done == total {
-            self.prompt_end_ms = Some((self.context.now_ms)());
             self.phase = Phase::Answer;
         }
         self.events.push_back(Event::Prompt { done, total });
@@ -359,16 +356,17 @@ impl Generation {
         self.events.push_back(Event::Done(Box::new(result)));
     }
 
+    /// A device may still run the prompt when it has taken the last chunk, so the prompt's time ends with the first
+    /// token, and the rate of decoding is that of the tokens after it.
     fn stats(&self) -> Stats {
         let now = (self.context.now_ms)();
         let started = self.started_ms.unwrap_or(now);
-        // A device may still compute when `forward` has returned: the prompt is done when its first token is there.
-        let prompt_end = self.first_token_ms.or(self.prompt_end_ms).unwrap_or(now);
-        let (prompt_ms, decode_ms) = (prompt_end - started, now - prompt_end);
+        let first_token = self.first_token_ms.unwrap_or(now);
+        let (prompt_ms, decode_ms) = (first_token - started, now - first_token);
         let per_second = |count: usize, ms: f64| if ms > 0.0 { count as f64 * 1000.0 / ms } else { 0.0 };
-        let n_run = if self.prompt_end_ms.is_some() { self.prompt.len() - self.cached } else { 0 };
+        let n_run = if self.first_token_ms.is_some() { self.prompt.len() - self.cached } else { 0 };
         Stats {
-            time_to_first_token_ms: self.first_token_ms.unwrap_or(now) - started,
+            time_to_first_token_ms: prompt_ms,
             prompt_ms,
             decode_ms,
             prompt_tokens_per_second: per_second(n_run, prompt_ms),

@@ -293,6 +293,21 @@ fn results_have_the_names_of_the_js_api() {
 }
 
 #[test]
+fn the_prompt_is_timed_to_the_first_token_and_decoding_after_it() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static CLOCK: AtomicU32 = AtomicU32::new(0);
+    // Each look at the clock takes ten milliseconds.
+    let ticking =
+        GenerationContext { now_ms: || f64::from(CLOCK.fetch_add(10, Ordering::Relaxed)), ..context(&[], 64) };
+    let options = GenerateOptions { max_tokens: Some(5), ..greedy() };
+    let mut generation = Generation::new(PROMPT.to_vec(), &options, ticking).unwrap();
+    let mut stub = Stub::saying(&[1; 5], 3);
+    let stats = run(&mut stub, &mut TokenCache::new(), &mut generation).unwrap().1.stats;
+    assert_eq!((stats.time_to_first_token_ms, stats.prompt_ms, stats.decode_ms), (10.0, 10.0, 10.0));
+    assert_eq!((stats.prompt_tokens_per_second, stats.decode_tokens_per_second), (300.0, 400.0));
+}
+
+#[test]
 fn ignoring_the_end_goes_on() {
     let options = GenerateOptions { max_tokens: Some(4), ignore_end: true, ..greedy() };
     assert_eq!(answer(&[1, EOS, 2, EOS], &[], &options).1.tokens, [1, EOS, 2, EOS]);

@@ -185,6 +185,7 @@ impl KernelBuilder {
         }
         let mut source = self.header.clone();
         for part in &self.parts {
+            source.push('\n');
             let text = SHADERS.iter().find(|(name, _)| name == part).map(|(_, text)| *text);
             source.push_str(text.ok_or_else(|| Error::internal(format!("there is no shader {part}")))?);
         }

@@ -42,9 +42,7 @@ pub async fn check(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcom
     let draft = Draft::new(&graph, plan, &shared.target)?;
     let pool = Pool::new(gpu, std::slice::from_ref(&draft), &[])?;
     let program = Program::new(gpu, &graph, &draft, &shared, &pool)?;
-    let mut encoder = gpu.encoder();
-    program.record(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
-    gpu.submit(encoder)?;
+    program.submit(gpu)?;
     let mut worst = 0f64;
     for (output, expected) in pool.outputs.iter().zip(case.reference()?) {
         let expected = expected.as_f32()?;

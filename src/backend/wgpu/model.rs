@@ -126,9 +126,7 @@ impl Model {
         if let Some(profile) = &mut self.profile {
             return profile.run(&mut self.gpu, program).await;
         }
-        let mut encoder = self.gpu.encoder();
-        program.record(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
-        self.gpu.submit(encoder)
+        program.submit(&mut self.gpu)
     }
 
     async fn run_decode(&mut self, position: usize, steps: usize, mut sampling: DeviceSampling) -> Result<Vec<u32>> {
@@ -188,8 +186,8 @@ impl Model {
             let logits = scorer.pool.outputs.first().ok_or_else(not_ready)?.clone();
             self.gpu.write(&self.shared.tokens, 0, chunk);
             self.gpu.write(&self.shared.state, 0, State::forward(position + done, chunk.len()).words());
-            let mut encoder = self.gpu.encoder();
-            scorer.program.record(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
+            scorer.program.submit(&mut self.gpu)?;
+            let encoder = self.gpu.encoder();
             let words = self.gpu.submit_and_read(encoder, &logits, chunk.len() * self.vocabulary).await?;
             scores.extend(words.into_iter().map(f32::from_bits));
             done += chunk.len();

@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub const MOST_TOKENS: usize = 256;
 /// Tokens drawn in one submit at most.
 pub const STEPS: usize = 32;
+/// Bytes of weights times tokens of one submit: about 0.1 s on a slow GPU, whose driver or page must not stall.
+const SUBMIT_WORK: u64 = 24 << 30;
 
 /// What launches are described for: how weights lie, and what the caches and the device are like. No device is needed.
 pub struct Target {
@@ -310,6 +312,27 @@ impl Program {
         let binder = Binder { shared, pool, plan: None, inputs: &inputs, outputs: &[], cache: None };
         let commands = launches.iter().map(|launch| binder.command(gpu, launch)).collect::<Result<_>>()?;
         Ok(Self { tokens: 0, commands })
+    }
+
+    /// Submits every dispatch, in as many submits as keep each one short.
+    pub fn submit(&self, gpu: &mut Gpu) -> Result<()> {
+        let work = |command: &Command| command.bytes * self.tokens as u64;
+        let mut rest = self.commands.as_slice();
+        while !rest.is_empty() {
+            let mut sum = 0;
+            let fits = rest.iter().position(|command| {
+                sum += work(command);
+                sum > SUBMIT_WORK
+            });
+            let (now, later) = rest.split_at(fits.unwrap_or(rest.len()).max(1));
+            let mut encoder = gpu.encoder();
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            now.iter().for_each(|command| command.record(&mut pass));
+            drop(pass);
+            gpu.submit(encoder)?;
+            rest = later;
+        }
+        Ok(())
     }
 
     /// Records every dispatch.
