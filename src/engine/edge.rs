@@ -219,7 +219,7 @@ fn resolve(model: &Model) -> Result<PathBuf> {
         }
         Model::Named(name) if registry::find(name).is_ok() => locate(name),
         Model::Named(name) if Path::new(name).exists() => Ok(PathBuf::from(name)),
-        Model::Named(name) => Err(registry::find(name).err().map_or_else(|| Error::not_found(name), |error| error)),
+        Model::Named(name) => Err(registry::find(name).err().unwrap_or_else(|| Error::not_found(name.as_str()))),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource};
 
 const INVOCATIONS: usize = 256;
 
-pub fn launches(op: Elementwise, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
+pub(super) fn launches(op: Elementwise, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
     let (name, part) = match op {
         Elementwise::Add => ("add", "lib/add"),
         Elementwise::Mul => ("mul", "lib/mul"),

@@ -1,5 +1,5 @@
 //! Chat templates, among them the faults that users of other runtimes met.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use serde_json::{Value as Json, json};
 
@@ -223,8 +223,7 @@ fn broken_and_endless_templates_are_errors() {
     ] {
         assert_eq!(render_all(source, &[], &RenderOptions::default()).unwrap_err().code(), "template", "{source}");
     }
-    let deep = format!("{}1{}", "{{ (".repeat(1), ")".repeat(1));
-    assert!(ChatTemplate::new(&deep).is_err());
+    assert!(ChatTemplate::new("{{ (1)").is_err());
     let deep = format!("{{{{ {}1{} }}}}", "(".repeat(5000), ")".repeat(5000));
     assert_eq!(ChatTemplate::new(&deep).err().unwrap().code(), "template");
 }
