@@ -165,8 +165,33 @@ fn sequence_method(value: &Value, method: &str, args: &[Value]) -> Result<Option
     }))
 }
 
+/// Fails for a conversion that pads to more than 65 536 characters, or takes its width from the arguments: the work of
+/// padding is not counted against a template.
+fn check_widths(text: &str) -> Result<(), Error> {
+    for conversion in text.split('%').skip(1) {
+        let after_name = conversion.strip_prefix('(').and_then(|named| named.split_once(')')).map(|(_, rest)| rest);
+        let specification = after_name.unwrap_or(conversion).trim_start_matches(['-', '+', ' ', '#', '0']);
+        let length = specification.find(|c: char| !matches!(c, '0'..='9' | '.' | '*')).unwrap_or(specification.len());
+        let mut numbers =
+            specification.get(..length).unwrap_or_default().split('.').filter(|number| !number.is_empty());
+        if !numbers.all(|number| number.parse::<u32>().is_ok_and(|width| width <= 1 << 16)) {
+            return Err(invalid(format!(
+                "expected a width of at most 65536 in a conversion, found %{specification:.20}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The filter `format`: Python's `text % arguments`.
+pub(crate) fn format_filter(text: &str, arguments: minijinja::value::Rest<Value>) -> Result<String, Error> {
+    check_widths(text)?;
+    format(FormatStyle::Printf, text, &arguments)
+}
+
 /// Python's `text % argument`.
 pub(crate) fn percent(text: &str, argument: &Value) -> Result<String, Error> {
+    check_widths(text)?;
     if argument.is_tuple() {
         let args: Vec<Value> = argument.try_iter()?.collect();
         return format(FormatStyle::Printf, text, &args);

@@ -81,7 +81,7 @@ impl ChatTemplate {
     /// `Template` with the line and the fault.
     pub fn new(source: &str) -> Result<Self> {
         let mut engine = engine();
-        engine.add_template_owned(NAME, source::rewrite(source)).map_err(|error| fault(&error))?;
+        engine.add_template_owned(NAME, source::rewrite(source)?).map_err(|error| fault(&error))?;
         let all = Shapes { parts: true, text: true, null: true, argument_object: true };
         let mut template = Self { engine, source: source.to_string(), shapes: all };
         template.shapes = Shapes::probe(|messages| {
@@ -194,6 +194,7 @@ fn engine() -> Environment<'static> {
     engine.add_filter("tojson", |value: &Value, indent: Option<Value>, kwargs: Kwargs| {
         json::tojson(value, indent, kwargs)
     });
+    engine.add_filter("format", methods::format_filter);
     engine.add_filter(source::PERCENT_FILTER, |text: &str, argument: &Value| methods::percent(text, argument));
     engine.add_test("callable", |value: &Value| methods::is_callable(value));
     engine.add_function("raise_exception", |message: String| -> std::result::Result<Value, minijinja::Error> {

@@ -1,11 +1,20 @@
 //! Rewriting a template's source where the engine's syntax lacks something of Jinja as Hugging Face runs it: the
 //! `generation` tags, and `%` after a string. Knows no values.
 
+use crate::error::{Error, Result};
+
 /// The filter that stands for `%` after a string.
 pub(crate) const PERCENT_FILTER: &str = "_percent";
 
+/// Words and signs outside strings that one tag may have. The engine's parser recurses over chains of operators and this
+/// is far below what overflows a stack of 1 MiB; the templates of real models stay under 300.
+const MAX_TAG_ITEMS: usize = 1000;
+
 /// `source` in the engine's syntax. What it does not understand stays as it is: the engine reports it.
-pub(crate) fn rewrite(source: &str) -> String {
+///
+/// # Errors
+/// `Template` for a tag of more than [`MAX_TAG_ITEMS`] words and signs.
+pub(crate) fn rewrite(source: &str) -> Result<String> {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(at) = rest.find('{') {
@@ -19,6 +28,7 @@ pub(crate) fn rewrite(source: &str) -> String {
         };
         let (tag, after) = tag.split_at_checked(end).unwrap_or((tag, ""));
         if tag.starts_with("{%") || tag.starts_with("{{") {
+            check_items(tag)?;
             out.push_str(&expression(&statement(tag)));
         } else {
             out.push_str(tag);
@@ -31,7 +41,23 @@ pub(crate) fn rewrite(source: &str) -> String {
         }
     }
     out.push_str(rest);
-    out
+    Ok(out)
+}
+
+fn check_items(tag: &str) -> Result<()> {
+    let (mut rest, mut items, mut in_word) = (tag, 0, false);
+    while let Some(character) = rest.chars().next() {
+        let is_word = character.is_alphanumeric() || character == '_';
+        items += usize::from(!character.is_whitespace() && !(is_word && in_word));
+        in_word = is_word;
+        rest = rest.get(step(rest)..).unwrap_or_default();
+    }
+    if items <= MAX_TAG_ITEMS {
+        return Ok(());
+    }
+    Err(Error::template(format!(
+        "the chat template has a tag of {items} words and signs; expected at most {MAX_TAG_ITEMS}"
+    )))
 }
 
 /// Where the tag that `text` begins with ends; strings in it may spell the closing mark.
@@ -168,6 +194,8 @@ fn bracket_length(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
@@ -182,7 +210,7 @@ mod tests {
             (r#"{{ '%s' % ('%s' % 1) }}"#, r#"{{ '%s'|_percent(('%s'|_percent(1))) }}"#),
             (r#"{{ "%s %% }}" %}"#, r#"{{ "%s %% }}" %}"#),
         ] {
-            assert_eq!(rewrite(source), expected);
+            assert_eq!(rewrite(source).unwrap(), expected);
         }
     }
 
@@ -194,13 +222,13 @@ mod tests {
             "{{ 'it\\'s' }} { % { {{ \"unclosed",
             "{% set x = 'a' -%}",
         ] {
-            assert_eq!(rewrite(source), source);
+            assert_eq!(rewrite(source).unwrap(), source);
         }
     }
 
     #[test]
     fn generation_tags_pass_through_with_their_whitespace_control() {
-        assert_eq!(rewrite("{%- generation -%}x{% endgeneration %}"), "{%- if true -%}x{% endif %}");
-        assert_eq!(rewrite("{% generations %}"), "{% generations %}");
+        assert_eq!(rewrite("{%- generation -%}x{% endgeneration %}").unwrap(), "{%- if true -%}x{% endif %}");
+        assert_eq!(rewrite("{% generations %}").unwrap(), "{% generations %}");
     }
 }

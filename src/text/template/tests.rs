@@ -355,3 +355,23 @@ fn application_variables_reach_the_template_but_replace_none_of_ours() {
     let source = "{{ enable_thinking }}{{ messages|length }}{{ messages[0].content }}";
     assert_eq!(render_all(source, &[user("x")], &options).unwrap(), "False1x");
 }
+
+#[test]
+fn a_chain_of_operators_that_would_overflow_the_stack_is_refused() {
+    for chain in
+        ["-".repeat(30_000) + "1", "not ".repeat(50_000) + "1", "a.".repeat(50_000) + "b", "1+".repeat(50_000) + "1"]
+    {
+        let error = ChatTemplate::new(&format!("{{{{ {chain} }}}}")).err().unwrap();
+        assert_eq!(error.kind(), crate::error::ErrorKind::Template);
+        assert!(error.message().contains("at most 1000"), "{error}");
+    }
+}
+
+#[test]
+fn padding_to_a_huge_width_is_refused() {
+    for tag in ["'%999999999d' % 3", "'%*d' % (999999999, 3)", "'%(x)99999999d' % {'x': 3}", "'%99999999d'|format(3)"] {
+        let template = ChatTemplate::new(&format!("{{{{ {tag} }}}}")).unwrap();
+        let error = template.render(&[], &RenderOptions::default()).err().unwrap();
+        assert!(error.to_string().contains("65536"), "{error}");
+    }
+}
