@@ -191,6 +191,29 @@ impl Gpu {
         self.check()
     }
 
+    /// Resolves once the device has done everything submitted so far.
+    pub fn submitted_work(&self) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        self.queue.on_submitted_work_done(move || {
+            // The receiver is gone only when nobody waits any more.
+            let _ = sender.send(());
+        });
+        receiver
+    }
+
+    /// Waits for what [`Gpu::submitted_work`] gave. Fails if something went wrong on the device meanwhile.
+    pub async fn wait(&self, work: &mut oneshot::Receiver<()>) -> Result<()> {
+        // Waits natively; a browser polls by itself.
+        let polled = self.device.poll(wgpu::PollType::wait_indefinitely());
+        let lost = || Error::device_lost("the GPU device did not finish its work").at(self.name.clone());
+        let done = match polled {
+            Ok(_) => work.await.map_err(|error| lost().because(error)),
+            Err(error) => Err(lost().because(error)),
+        };
+        // What the device says of a fault tells more than that it did not finish.
+        self.check().and(done)
+    }
+
     /// Submits what was recorded, then reads `words` 4-byte words from the start of a buffer.
     pub async fn submit_and_read(
         &mut self,
