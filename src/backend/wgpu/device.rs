@@ -222,9 +222,17 @@ impl Gpu {
         words: usize,
     ) -> Result<Vec<u32>> {
         let bytes = words as u64 * 4;
-        let staging = self.staging(bytes);
+        let staging = self.take_staging(bytes);
         encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, bytes);
         self.submit(encoder)?;
+        let words = self.read(&staging, bytes).await?;
+        staging.unmap();
+        self.staging = Some(staging);
+        Ok(words)
+    }
+
+    /// Maps and copies the readback buffer, which stays mapped.
+    async fn read(&self, staging: &wgpu::Buffer, bytes: u64) -> Result<Vec<u32>> {
         let slice = staging.slice(..bytes);
         let (sender, receiver) = oneshot::channel();
         slice.map_async(wgpu::MapMode::Read, move |result| {
@@ -239,27 +247,23 @@ impl Gpu {
         polled.map_err(|error| lost().because(error))?;
         mapped.map_err(|error| lost().because(error))?.map_err(|error| lost().because(error))?;
         let view = slice.get_mapped_range().map_err(|error| lost().because(error))?;
-        let words = bytemuck::pod_collect_to_vec(&view[..]);
-        drop(view);
-        staging.unmap();
-        Ok(words)
+        Ok(bytemuck::pod_collect_to_vec(&view[..]))
     }
 
-    /// The readback buffer, grown when it is too small.
-    fn staging(&mut self, bytes: u64) -> wgpu::Buffer {
-        if let Some(staging) = &self.staging
+    /// The readback buffer, or a larger one when it is too small. Taken away, so that one that a failed or abandoned
+    /// read left mapped is not used again.
+    fn take_staging(&mut self, bytes: u64) -> wgpu::Buffer {
+        if let Some(staging) = self.staging.take()
             && staging.size() >= bytes
         {
-            return staging.clone();
+            return staging;
         }
-        let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
+        self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("staging"),
             size: bytes.next_multiple_of(256).max(256),
             usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
-        });
-        self.staging = Some(staging.clone());
-        staging
+        })
     }
 }
 
