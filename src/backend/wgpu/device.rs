@@ -97,14 +97,15 @@ impl Gpu {
 
     /// A zeroed buffer for storage and copies; `usage` is added. Fails when it is larger than the device can bind.
     pub fn buffer(&mut self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
-        let size = bytes.next_multiple_of(16).max(16);
-        if size > self.buffer_bytes {
+        // The limit is a multiple of 256, so that rounding up stays within it.
+        if bytes > self.buffer_bytes {
             return Err(Error::limits(format!(
-                "expected a buffer of at most {} bytes, the device's limit, found {size}",
+                "expected a buffer of at most {} bytes, the device's limit, found {bytes}",
                 self.buffer_bytes
             ))
             .at(label));
         }
+        let size = bytes.next_multiple_of(16).max(16);
         let storage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let descriptor =
             wgpu::BufferDescriptor { label: Some(label), size, usage: storage | usage, mapped_at_creation: false };

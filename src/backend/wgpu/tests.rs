@@ -7,7 +7,7 @@ use super::model::Model;
 use crate::backend::sampling::draw_from_vocabulary;
 use crate::backend::{DeviceSampling, Executable, KvType, LoadRequest, OpenOptions};
 use crate::error::ErrorKind;
-use crate::graph::GraphBuilder;
+use crate::graph::{CacheSpec, GraphBuilder};
 use crate::ops::cases::{self, Case, CaseInput, Random};
 use crate::ops::{Add, Embed, Linear, RmsNorm};
 use crate::quant::{Codes, PackedLayout};
@@ -135,6 +135,19 @@ fn steps_beyond_the_capacity_are_refused() {
     assert_eq!(error.kind(), ErrorKind::ContextOverflow);
     block_on(model.forward(&[0; 8], 0)).unwrap();
     assert_eq!(block_on(model.logits()).unwrap(), [0.0, 1.0]);
+}
+
+#[test]
+fn a_cache_that_no_address_could_hold_is_beyond_the_limits() {
+    for capacity in [1 << 40, usize::MAX] {
+        let mut builder = GraphBuilder::default();
+        builder.cache(CacheSpec { n_kv_heads: 8, head_dim: 1 << 10 });
+        let zero = builder.constant("zero", Tensor::f32([1, 1], vec![0.0]).unwrap());
+        let graph = Arc::new(builder.finish(&[zero]));
+        let request = LoadRequest { graph, layouts: Vec::new(), capacity, kv_type: KvType::F32 };
+        let Err(error) = Model::new(gpu(), request) else { panic!("{capacity} tokens were accepted") };
+        assert_eq!(error.kind(), ErrorKind::Limits);
+    }
 }
 
 #[test]
