@@ -16,8 +16,6 @@ const LIMITS = [
   'maxComputeWorkgroupSizeZ',
 ] as const;
 
-const FEATURES: readonly GPUFeatureName[] = ['subgroups'];
-
 /** A GPU that can be used. */
 export interface Gpu {
   readonly adapter: AdapterFacts;
@@ -111,15 +109,13 @@ class LentGpu implements Gpu {
 
   async #requestDevice(descriptor: GPUDeviceDescriptor = {}): Promise<GPUDevice> {
     const adapter = this.#adapter;
-    const features = new Set<GPUFeatureName>(descriptor.requiredFeatures ?? []);
-    for (const feature of FEATURES) if (adapter.features.has(feature)) features.add(feature);
     const limits: Record<string, number> = {};
     for (const [name, value] of Object.entries(descriptor.requiredLimits ?? {})) if (typeof value === 'number') limits[name] = value;
     for (const name of LIMITS) {
       const has = adapter.limits[name];
       if (typeof has === 'number') limits[name] = has;
     }
-    const device = await this.#request({ ...descriptor, requiredFeatures: [...features], requiredLimits: limits });
+    const device = await this.#request({ ...descriptor, requiredLimits: limits });
     this.#devices.push(device);
     void device.lost.then(({ reason, message }) => {
       if (this.#isDestroyed) return;

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// Every kernel that a case of an operation or a sampler uses within WebGPU's least limits, as JSON
-/// `[{ "name", "source" }]`; with or without subgroups.
+/// `[{ "name", "source" }]`.
 ///
 /// # Errors
 /// A case has no launches.
 #[wasm_bindgen(js_name = kernelSources)]
-pub fn kernel_sources(subgroups: bool) -> JsResult<String> {
+pub fn kernel_sources() -> JsResult<String> {
     let tables = [
         cases::elementwise_cases()?,
         cases::embed_cases()?,
@@ -22,8 +22,7 @@ pub fn kernel_sources(subgroups: bool) -> JsResult<String> {
         cases::linear_cases()?,
         cases::attention_cases()?,
     ];
-    let caps = Caps { subgroups, ..Caps::WEBGPU_MINIMUM };
-    let rows: Vec<Value> = gpu_kernels(&tables.concat(), caps)?
+    let rows: Vec<Value> = gpu_kernels(&tables.concat(), Caps::WEBGPU_MINIMUM)?
         .into_iter()
         .map(|kernel| json!({ "name": kernel.name, "source": kernel.source }))
         .collect();
