@@ -1,17 +1,18 @@
 //! Every kernel against the references, on whatever adapter there is; a missing one fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::check::check;
+use super::check::{check, test_cases};
 use super::device::Gpu;
 use super::model::Model;
 use crate::backend::sampling::draw_from_vocabulary;
 use crate::backend::{DeviceSampling, Executable, KvType, LoadRequest, OpenOptions};
-use crate::error::ErrorKind;
-use crate::graph::{CacheSpec, GraphBuilder};
+use crate::error::{ErrorKind, Result};
+use crate::graph::{CacheSpec, Fact, GraphBuilder, Operator, ReferenceCx};
+use crate::kernels::CpuCx;
 use crate::ops::cases::{self, Case, CaseInput, Random};
 use crate::ops::{Add, Embed, Linear, RmsNorm};
 use crate::quant::{Codes, PackedLayout};
-use crate::shader::{Caps, Kernel};
+use crate::shader::{Caps, Kernel, Launch, LaunchCx};
 use crate::tensor::Tensor;
 use futures::executor::block_on;
 use std::sync::Arc;
@@ -153,7 +154,7 @@ fn a_cache_that_no_address_could_hold_is_beyond_the_limits() {
 #[test]
 fn a_software_adapter_is_refused_unless_asked_for() {
     let Err(error) = block_on(Gpu::open(OpenOptions::default())) else {
-        // There is a real GPU here.
+        println!("skipped: there is a real GPU here, which is opened instead");
         return;
     };
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -209,17 +210,46 @@ fn a_large_matrix_is_split_over_buffers() {
     assert!(block_on(check(&mut gpu, &case, KvType::F32)).unwrap().nmse < 1e-13);
 }
 
+/// A norm whose GPU kernel has another constant in its header than its reference.
+#[derive(Debug)]
+struct WrongNorm {
+    reference: RmsNorm,
+    gpu: RmsNorm,
+}
+
+impl Operator for WrongNorm {
+    fn name(&self) -> &'static str {
+        self.reference.name()
+    }
+
+    fn infer(&self, inputs: &[&Fact]) -> Result<Vec<Fact>> {
+        self.reference.infer(inputs)
+    }
+
+    fn reference(&self, cx: &mut ReferenceCx<'_>, inputs: &[&Tensor]) -> Result<Vec<Tensor>> {
+        self.reference.reference(cx, inputs)
+    }
+
+    fn cpu(&self, cx: &mut CpuCx<'_>) -> Result<()> {
+        self.reference.cpu(cx)
+    }
+
+    fn gpu(&self, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
+        self.gpu.gpu(cx)
+    }
+}
+
 #[test]
-fn a_wrong_kernel_would_be_noticed() {
+fn the_self_test_names_a_wrong_kernel() {
     let mut gpu = gpu();
     let mut case = cases::rms_norm_cases().unwrap().remove(0);
-    let right = case.clone();
-    case.op = Arc::new(RmsNorm { eps: 1e-2 });
-    let reference = right.reference().unwrap();
-    let outcome = block_on(check(&mut gpu, &right, KvType::F32)).unwrap();
-    let other = case.reference().unwrap();
-    assert!(outcome.nmse < 1e-12);
-    assert!(cases::nmse(other[0].as_f32().unwrap(), reference[0].as_f32().unwrap()) > 1e-8);
+    let right = *case.op.downcast_ref::<RmsNorm>().unwrap();
+    let tests = block_on(test_cases(&mut gpu, std::slice::from_ref(&case), KvType::F32)).unwrap();
+    assert_eq!(tests.iter().map(|test| test.kernel.as_str()).collect::<Vec<_>>(), ["rms_norm"]);
+    case.op = Arc::new(WrongNorm { reference: right, gpu: RmsNorm { eps: right.eps + 1e-2 } });
+    let error = block_on(test_cases(&mut gpu, &[case], KvType::F32)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Internal);
+    assert!(error.message().ends_with("in rms_norm"), "{error}");
 }
 
 #[test]
