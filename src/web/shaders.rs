@@ -14,15 +14,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 /// A case has no launches.
 #[wasm_bindgen(js_name = kernelSources)]
 pub fn kernel_sources() -> JsResult<String> {
-    let tables = [
-        cases::elementwise_cases()?,
-        cases::embed_cases()?,
-        cases::rms_norm_cases()?,
-        cases::rope_cases()?,
-        cases::linear_cases()?,
-        cases::attention_cases()?,
-    ];
-    let rows: Vec<Value> = gpu_kernels(&tables.concat(), Caps::WEBGPU_MINIMUM)?
+    let rows: Vec<Value> = gpu_kernels(&cases::cases()?, Caps::WEBGPU_MINIMUM)?
         .into_iter()
         .map(|kernel| json!({ "name": kernel.name, "source": kernel.source }))
         .collect();

@@ -22,19 +22,25 @@ fn gpu() -> Gpu {
     block_on(Gpu::open(options)).expect("no adapter: install mesa-vulkan-drivers and libvulkan1, or a GPU's driver")
 }
 
-fn check_all(cases: Vec<Case>, kv_type: KvType, tolerance: f64) {
-    let mut gpu = gpu();
-    // The kernels of a real GPU whose limits are WebGPU's least, on whatever runs them here.
-    gpu.caps = Caps::WEBGPU_MINIMUM;
-    check_on(&mut gpu, cases, kv_type, tolerance);
+/// The largest relative error of an operation over an f32 cache.
+fn tolerance(op: &str) -> f64 {
+    match op {
+        "linear" | "attention" => 1e-10,
+        "embed" => 1e-13,
+        _ => 1e-12,
+    }
 }
 
-fn check_on(gpu: &mut Gpu, cases: Vec<Case>, kv_type: KvType, tolerance: f64) {
+/// Runs the cases that `wanted` takes, on a device with the capabilities `caps`.
+fn check_cases(caps: Caps, kv_type: KvType, wanted: impl Fn(&Case) -> bool, tolerance: impl Fn(&str) -> f64) {
+    let mut gpu = gpu();
+    gpu.caps = caps;
+    let cases: Vec<Case> = cases::cases().unwrap().into_iter().filter(wanted).collect();
     assert!(!cases.is_empty());
     let mut failures = Vec::new();
     for case in &cases {
-        match block_on(check(gpu, case, kv_type)) {
-            Ok(outcome) if outcome.nmse <= tolerance => {}
+        match block_on(check(&mut gpu, case, kv_type)) {
+            Ok(outcome) if outcome.nmse <= tolerance(case.op.name()) => {}
             Ok(outcome) => failures.push(format!("{}: {:?}: error {:e}", case.name, outcome.kernels, outcome.nmse)),
             Err(error) => failures.push(format!("{}: {error}", case.name)),
         }
@@ -42,46 +48,21 @@ fn check_on(gpu: &mut Gpu, cases: Vec<Case>, kv_type: KvType, tolerance: f64) {
     assert!(failures.is_empty(), "{} of {} cases:\n{}", failures.len(), cases.len(), failures.join("\n"));
 }
 
+/// The kernels of a real GPU whose limits are WebGPU's least, on whatever runs them here.
 #[test]
-fn elementwise_agrees_with_the_reference() {
-    check_all(cases::elementwise_cases().unwrap(), KvType::F32, 1e-12);
-}
-
-#[test]
-fn embed_agrees_with_the_reference() {
-    check_all(cases::embed_cases().unwrap(), KvType::F32, 1e-13);
-}
-
-#[test]
-fn rms_norm_agrees_with_the_reference() {
-    check_all(cases::rms_norm_cases().unwrap(), KvType::F32, 1e-12);
-}
-
-#[test]
-fn rope_agrees_with_the_reference() {
-    check_all(cases::rope_cases().unwrap(), KvType::F32, 1e-12);
-}
-
-#[test]
-fn linear_agrees_with_the_reference() {
-    check_all(cases::linear_cases().unwrap(), KvType::F32, 1e-10);
+fn every_case_agrees_with_its_reference() {
+    check_cases(Caps::WEBGPU_MINIMUM, KvType::F32, |_| true, tolerance);
 }
 
 #[test]
 fn linear_on_a_software_adapter_agrees_with_the_reference() {
-    let mut gpu = gpu();
-    gpu.caps = Caps::WEBGPU_MINIMUM.of_software();
-    check_on(&mut gpu, cases::linear_cases().unwrap(), KvType::F32, 1e-10);
-}
-
-#[test]
-fn attention_agrees_with_the_reference() {
-    check_all(cases::attention_cases().unwrap(), KvType::F32, 1e-10);
+    let caps = Caps::WEBGPU_MINIMUM.of_software();
+    check_cases(caps, KvType::F32, |case| case.op.name() == "linear", tolerance);
 }
 
 #[test]
 fn attention_over_an_f16_cache_agrees_with_the_reference() {
-    check_all(cases::attention_cases().unwrap(), KvType::F16, 1e-6);
+    check_cases(Caps::WEBGPU_MINIMUM, KvType::F16, |case| case.cache.is_some(), |_| 1e-6);
 }
 
 /// A model whose logits do not depend on its tokens.
