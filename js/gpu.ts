@@ -1,6 +1,6 @@
 // The only file that touches `navigator.gpu`. It finds the adapter, decides whether it counts as a GPU, and lends it to the
-// WASM module: wgpu asks for adapters and devices by itself and drops features it does not know, so while a device is
-// opened these two requests are answered here, with everything the adapter has. No prototype is changed.
+// WASM module: wgpu asks for adapters and devices by itself, so while a device is opened these two requests are
+// answered here, with the limits that the adapter has. No prototype is changed.
 
 import type { AdapterFacts } from './types.js';
 
