@@ -58,7 +58,12 @@ export class Connection {
     const answer = new Promise<Calls[Name]['answer']>((resolve, reject) => {
       if (this.#end) return reject(this.#end);
       this.#pending.set(id, { resolve: resolve as Pending['resolve'], reject, events });
-      this.#post({ type: 'call', id, call: { name, request } as Call });
+      try {
+        this.#post({ type: 'call', id, call: { name, request } as Call });
+      } catch (error) {
+        this.#pending.delete(id);
+        reject(postError(error));
+      }
     });
     return { answer, cancel: () => { if (this.#pending.has(id)) this.#post({ type: 'cancel', id }); } };
   }
@@ -71,7 +76,7 @@ export class Connection {
     this.#pending.delete(this.#calls);
     this.#rejectAll(error);
     if (pending) this.#pending.set(this.#calls, pending);
-    await Promise.race([freed.catch(() => {}), pause(2000)]);
+    await settledWithin(freed, 2000);
     this.#fail(error);
   }
 
@@ -199,6 +204,16 @@ function workerPort(worker: Worker, isOurs: boolean, receive: (message: FromHost
   };
 }
 
-function pause(ms: number): Promise<void> {
-  return new Promise((resolve) => { setTimeout(resolve, ms); });
+/** Why a call could not be sent: what the caller gave, such as a function in an option, cannot be copied to a worker. */
+function postError(error: unknown): EdgeError {
+  const isUncloneable = error instanceof DOMException && error.name === 'DataCloneError';
+  return isUncloneable ? new EdgeError('invalid-argument', `the options cannot be sent to the worker: ${error.message}`, { cause: error }) : toEdgeError(error);
+}
+
+/** Waits until `promise` is settled, but no longer than that; leaves no timer, which would keep Node alive. */
+async function settledWithin(promise: Promise<unknown>, ms: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<void>((resolve) => { timer = setTimeout(resolve, ms); });
+  await Promise.race([promise.catch(() => {}), late]);
+  clearTimeout(timer);
 }

@@ -11,8 +11,9 @@ import { unreachable } from './protocol.js';
 import type { Call, CallName, Calls, FromHost, GenerateReport, GenerateRequest, LoadOptions, LoadedFacts, ToHost } from './protocol.js';
 import { HostResources } from './resources.js';
 import { isNode } from './support.js';
+import { callExport, hasTrapped } from './traps.js';
 import type { MemoryReport } from './types.js';
-import { startWasm, trapOf } from './wasm.js';
+import { startWasm, stopped, trapOf } from './wasm.js';
 
 /** What a step of a generation led to, from the WASM module. */
 type GenerationEvent =
@@ -144,15 +145,18 @@ export class EngineHost {
       }
     } finally {
       running.generation = null;
-      generation.free();
+      if (!hasTrapped()) generation.free();
     }
   }
 
   /** Calls into the module when the calls before are over. */
   async #exclusive<T>(work: (loaded: Loaded) => T | Promise<T>): Promise<T> {
     const call = this.#lastCall.catch(() => {}).then(() => {
-      if (this.#isClosed || !this.#loaded) throw new EdgeError('closed', 'the engine is closed');
-      return work(this.#loaded);
+      const loaded = this.#loaded;
+      if (this.#isClosed || !loaded) throw new EdgeError('closed', 'the engine is closed');
+      // Another engine of this thread may have stopped the module.
+      if (hasTrapped()) throw stopped();
+      return callExport(() => work(loaded));
     });
     this.#lastCall = call;
     return call;
@@ -176,7 +180,7 @@ export class EngineHost {
     await this.#lastCall.catch(() => {});
     const loaded = this.#loaded;
     this.#loaded = null;
-    loaded?.engine.free();
+    if (!hasTrapped()) loaded?.engine.free();
     loaded?.gpu?.destroy();
     return null;
   }
@@ -189,7 +193,7 @@ export class EngineHost {
     this.#loaded = null;
     loaded?.gpu?.destroy();
     for (const { control } of this.#running.values()) control.abort();
-    if (!isTrap) void this.#lastCall.catch(() => {}).then(() => loaded?.engine.free());
+    if (!isTrap) void this.#lastCall.catch(() => {}).then(() => { if (!hasTrapped()) loaded?.engine.free(); });
   }
 }
 

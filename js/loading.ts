@@ -13,6 +13,7 @@ import { cacheFolder, node } from './node.js';
 import { TransferProgress } from './progress.js';
 import type { FileSpec, LoadOptions, LoadedFacts } from './protocol.js';
 import { isNode } from './support.js';
+import { callExport, hasTrapped, noteTrap } from './traps.js';
 import type { BackendName, Progress } from './types.js';
 import { MODULE_FILE } from './wasm.js';
 
@@ -93,6 +94,7 @@ async function load(options: LoadOptions, files: ModelFiles, context: LoadContex
   const { gpu } = probe;
   const loaderOptions: LoaderOptions = { backend: options.backend, lengths: files.lengths, rejected, engine: options.engine };
   const loader = new Loader(JSON.stringify(loaderOptions));
+  const open = () => callExport(() => loader.open());
   try {
     for (;;) {
       context.signal.throwIfAborted();
@@ -105,22 +107,23 @@ async function load(options: LoadOptions, files: ModelFiles, context: LoadContex
           loader.supply(await files.range(need.shard, need.start, need.end));
           break;
         case 'open':
-          await step('compile', context, () => (gpu ? gpu.lend(() => loader.open()) : loader.open()));
+          await step('compile', context, () => (gpu ? gpu.lend(open) : open()));
           files.headersAreDone();
           break;
         case 'finish': {
           await files.drain();
-          const engine = await step('warmup', context, () => loader.finish());
+          const engine = await step('warmup', context, () => callExport(() => loader.finish()));
           if (engine) return { engine, gpu, rejected };
           break;
         }
       }
     }
   } catch (error) {
+    noteTrap(error);
     gpu?.destroy();
     throw error;
   } finally {
-    loader.free();
+    if (!hasTrapped()) loader.free();
   }
 }
 

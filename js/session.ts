@@ -25,6 +25,8 @@ export class Session extends EventTarget implements EdgeSession {
   #turns: ChatMessage[];
   #usage = 0;
   #isDestroyed = false;
+  /** The answer being computed. */
+  #answering: TokenStream | null = null;
   /** The last call: the next one waits for it, since it continues from its turns. */
   #last: Promise<unknown> = Promise.resolve();
   #listener: ((event: Event) => unknown) | null = null;
@@ -67,21 +69,36 @@ export class Session extends EventTarget implements EdgeSession {
       control.isCancelled = true;
       control.inner?.cancel();
     });
-    const signal = options.signal ?? this.#defaults.signal;
+    const given = options.signal ?? this.#defaults.signal;
+    // The engine rejects what is no signal.
+    const signal = given instanceof AbortSignal ? given : undefined;
+    // The answer may have to wait for earlier calls; whoever leaves does not.
+    const onAbort = () => source.fail(signal?.reason, true);
+    if (signal?.aborted) onAbort();
+    else signal?.addEventListener('abort', onAbort, { once: true });
     const run = this.#inTurn(async () => {
+      signal?.throwIfAborted();
       const added = turnsOf(input);
       await this.#makeRoom(added);
       signal?.throwIfAborted();
+      this.#checkAlive();
       const inner = this.#engine.chat([...this.#turns, ...added], { ...this.#defaults, ...options });
       control.inner = inner;
-      // The reader left while earlier calls were running.
-      if (control.isCancelled) inner.cancel();
-      else for await (const piece of inner) source.push(piece);
-      const result = await inner.result;
-      this.#remember(added, `${options.prefill ?? ''}${result.text}`, result);
-      return result;
+      this.#answering = inner;
+      try {
+        // The reader left while earlier calls were running.
+        if (control.isCancelled) inner.cancel();
+        else for await (const piece of inner) source.push(piece);
+        const result = await inner.result;
+        this.#remember(added, `${options.prefill ?? ''}${result.text}`, result);
+        return result;
+      } finally {
+        this.#answering = null;
+      }
     });
-    run.then((result) => source.finish(result), (error: unknown) => source.fail(error, signal?.aborted === true && error === signal.reason));
+    run
+      .then((result) => source.finish(result), (error: unknown) => source.fail(error, signal?.aborted === true && error === signal.reason))
+      .finally(() => signal?.removeEventListener('abort', onAbort));
     return source.stream;
   }
 
@@ -115,6 +132,7 @@ export class Session extends EventTarget implements EdgeSession {
     this.#isDestroyed = true;
     this.#turns = [];
     this.#usage = 0;
+    this.#answering?.cancel();
   }
 
   /** Counts the tokens of the turns anew. */
@@ -142,11 +160,15 @@ export class Session extends EventTarget implements EdgeSession {
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#last.catch(() => {}).then(() => {
-      if (this.#isDestroyed) throw new EdgeError('closed', 'the session was destroyed');
+      this.#checkAlive();
       return work();
     });
     this.#last = turn.catch(() => {});
     return turn;
+  }
+
+  #checkAlive(): void {
+    if (this.#isDestroyed) throw new EdgeError('closed', 'the session was destroyed');
   }
 }
 

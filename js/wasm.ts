@@ -6,6 +6,7 @@ import { EdgeError } from './errors.js';
 import type { ErrorData } from './errors.js';
 import { node } from './node.js';
 import { hasWasmSimd, isNode } from './support.js';
+import { hasTrapped, noteTrap, trapData } from './traps.js';
 
 /** The file stem of the module, in diagnostics and in the package. */
 export const MODULE_FILE = 'hanzo-edge.wasm';
@@ -17,11 +18,10 @@ export interface WasmSource {
 }
 
 let started: Promise<InitOutput> | null = null;
-let isStopped = false;
 
 /** Instantiates the module; later calls get the same instance. A failure is not remembered. */
 export function startWasm(source: WasmSource): Promise<InitOutput> {
-  if (isStopped) return Promise.reject(new EdgeError('closed', 'the WASM module of this thread stopped after a fault; only a new worker or page can start it again'));
+  if (hasTrapped()) return Promise.reject(stopped());
   started ??= start(source).catch((error: unknown) => {
     started = null;
     throw error;
@@ -31,14 +31,12 @@ export function startWasm(source: WasmSource): Promise<InitOutput> {
 
 /** Error data when `error` is a trap, after which the module must not be used; null for any other error. */
 export function trapOf(error: unknown): ErrorData | null {
-  const isTrap = error instanceof WebAssembly.RuntimeError || (error instanceof RangeError && /call stack/i.test(error.message));
-  if (!isTrap) return null;
-  isStopped = true;
-  const panic = readPanic();
-  if (panic !== undefined) return { code: 'internal', message: `the engine stopped: ${panic}` };
-  // A panic is recorded before its trap. What is left are failed allocations and exhausted stacks.
-  if (/unreachable/.test(error.message)) return { code: 'out-of-memory', message: 'the WASM module could not get the memory it needed' };
-  return { code: 'internal', message: `the engine stopped: ${error.message}` };
+  return noteTrap(error) ? trapData(error, readPanic()) : null;
+}
+
+/** Why nothing more can be done in this thread after a trap. */
+export function stopped(): EdgeError {
+  return new EdgeError('closed', 'the WASM module of this thread stopped after a fault; only a new worker or page can start it again');
 }
 
 function readPanic(): string | undefined {

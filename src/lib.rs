@@ -29,3 +29,8 @@ pub use engine::{Backend, ChatOptions, EdgeConfig, KvCache, Message, Model, Quan
 pub use engine::{Edge, TokenStream};
 pub use error::{Error, ErrorKind, Result};
 pub use generate::{FinishReason, GenerateOptions, GenerateResult};
+
+/// The examples of README.md, compiled with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use hanzo_edge::engine::{Edge, EdgeConfig, Model};
-use hanzo_edge::error::{Error, Result};
-use hanzo_edge::registry;
+use hanzo_edge::error::{Context, Error, Result};
+use hanzo_edge::{models, registry};
 
 use crate::progress::Bar;
 
@@ -44,6 +44,10 @@ fn looks_like_a_path(name: &str) -> bool {
 /// # Errors
 /// As [`resolve`], and what the engine reports.
 pub fn load(name: Option<&str>, config: EdgeConfig) -> Result<Edge> {
+    if let Some(Ok(entry)) = name.map(registry::find) {
+        // Before a download, since the file could not be run after it.
+        models::find(&entry.architecture).at(|| entry.name.as_str())?;
+    }
     open(resolve(name)?, config)
 }
 

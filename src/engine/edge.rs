@@ -6,10 +6,10 @@ use super::message::Message;
 use super::model::{ChatOptions, Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Score};
 use crate::backend::KernelTime;
 use crate::bytes::{self, ByteSource};
-use crate::error::{Error, Result};
+use crate::error::{Context as _, Error, Result};
 use crate::format::gguf::shard_names;
 use crate::generate::{AbortFlag, Event, GenerateOptions, GenerateResult, Generation};
-use crate::registry;
+use crate::{models, registry};
 use futures::Stream;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -206,7 +206,11 @@ fn now_ms() -> f64 {
 
 /// The path of a model, after a download where it must come first.
 fn resolve(model: &Model) -> Result<PathBuf> {
-    let locate = |name: &str| registry::locate(name, &mut |_| {});
+    let locate = |name: &str| {
+        // Before a download, since the file could not be run after it.
+        models::find(&registry::find(name)?.architecture).at(|| name)?;
+        registry::locate(name, &mut |_| {})
+    };
     match model {
         Model::Default => {
             let entry = registry::default_model().ok_or_else(|| Error::internal("the registry is empty"))?;

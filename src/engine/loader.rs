@@ -194,7 +194,26 @@ impl Loader {
         let part = opened.parts.pop_front().ok_or_else(|| Error::internal("every weight is loaded"))?;
         let name = &opened.graph.weights[part.weight].name;
         let format = file.require_tensor(name)?.format;
-        opened.executable.write_weight(part.weight, part.first_row, format, bytes).at(|| name.as_str())
+        let written = opened.executable.write_weight(part.weight, part.first_row, format, bytes).at(|| name.as_str());
+        let row = opened.row;
+        written.or_else(|error| {
+            self.opened = None;
+            self.step_down(row, error)
+        })
+    }
+
+    /// Notes why a backend does not run the model; fails with its error when no other is left.
+    fn step_down(&mut self, row: &BackendRow, error: Error) -> Result<()> {
+        if !self.candidates.is_empty() {
+            self.rejected.push(Rejection { backend: row.name.to_owned(), reason: error.to_string() });
+            return Ok(());
+        }
+        if self.rejected.is_empty() {
+            return Err(error.at(row.name));
+        }
+        let reasons: Vec<String> = self.rejected.iter().map(|r| format!("{}: {}", r.backend, r.reason)).collect();
+        let message = format!("{}: {error} (before it, {})", row.name, reasons.join("; "));
+        Err(Error::new(error.kind(), message).because(error))
     }
 
     /// Builds and optimizes the graph and opens the first backend that takes it.
@@ -217,17 +236,17 @@ impl Loader {
             allow_fallback_adapter: self.config.backend.name().is_some(),
         };
         let parts = parts(file, &graph)?;
-        loop {
-            let row = self.candidates.pop_front().ok_or_else(|| no_backend(&self.rejected))?;
+        while let Some(row) = self.candidates.pop_front() {
             match (row.open)(options, request.clone()).await {
                 Ok(executable) => {
                     self.opened = Some(Opened { row, executable, graph, capacity, parts });
                     return Ok(());
                 }
-                Err(error) if self.candidates.is_empty() && self.rejected.is_empty() => return Err(error.at(row.name)),
-                Err(error) => self.rejected.push(Rejection { backend: row.name.to_owned(), reason: error.to_string() }),
+                Err(error) => self.step_down(row, error)?,
             }
         }
+        let reasons: Vec<String> = self.rejected.iter().map(|r| format!("{}: {}", r.backend, r.reason)).collect();
+        Err(Error::unsupported(format!("no backend is left to run this model ({})", reasons.join("; "))))
     }
 
     /// Compiles and tests the kernels. `None` means that the backend failed its test and the next one was chosen:
@@ -235,10 +254,7 @@ impl Loader {
     pub async fn finish(&mut self) -> Result<Option<LoadedModel>> {
         let mut opened = self.opened.take().ok_or_else(|| Error::internal("no device yet"))?;
         if let Err(error) = opened.executable.finish().await {
-            if self.candidates.is_empty() {
-                return Err(error.at(opened.row.name));
-            }
-            self.rejected.push(Rejection { backend: opened.row.name.to_owned(), reason: error.to_string() });
+            self.step_down(opened.row, error)?;
             return Ok(None);
         }
         let (file, text) = self.file.take().ok_or_else(|| Error::internal("no header yet"))?;
@@ -251,11 +267,6 @@ impl Loader {
     pub fn file(&self) -> Option<&ModelFile> {
         self.file.as_ref().map(|(file, _)| file)
     }
-}
-
-fn no_backend(rejected: &[Rejection]) -> Error {
-    let reasons: Vec<String> = rejected.iter().map(|r| format!("{}: {}", r.backend, r.reason)).collect();
-    Error::unsupported(format!("no backend can run this model ({})", reasons.join("; ")))
 }
 
 /// How each weight will be stored: vectors as f32, matrices in the layout of their format.

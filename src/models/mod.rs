@@ -47,7 +47,11 @@ pub struct Source<'a> {
 
 /// The architecture of a file; fails naming those that are known.
 pub fn architecture(file: &ModelFile) -> Result<&'static Architecture> {
-    let name: &str = file.metadata.require("general.architecture")?;
+    find(file.metadata.require("general.architecture")?)
+}
+
+/// The architecture of this name; fails naming those that are known.
+pub fn find(name: &str) -> Result<&'static Architecture> {
     ARCHITECTURES.iter().find(|row| row.name == name).ok_or_else(|| {
         let known: Vec<&str> = ARCHITECTURES.iter().map(|row| row.name).collect();
         Error::unsupported(format!("expected an architecture of {}, found {name:?}", known.join(", ")))

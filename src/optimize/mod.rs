@@ -35,4 +35,4 @@ pub fn optimize(graph: &mut Graph) -> Result<Vec<(&'static str, usize)>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

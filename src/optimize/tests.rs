@@ -12,7 +12,7 @@ use std::sync::Arc;
 const HIDDEN: usize = 16;
 
 /// A layer with head norms, biases, a gate and residuals, and a head.
-fn decoder() -> Graph {
+pub(crate) fn decoder() -> Graph {
     let mut graph = GraphBuilder::default();
     let tokens = graph.tokens();
     let table = graph.matrix("embd", 11, HIDDEN);

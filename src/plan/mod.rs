@@ -140,3 +140,25 @@ impl Slots {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::optimize::{optimize, tests::decoder};
+
+    #[test]
+    fn equal_inputs_give_an_equal_plan_whose_steps_never_write_what_they_read() {
+        let mut graph = decoder();
+        optimize(&mut graph).unwrap();
+        for dims in [Dims { tokens: 1, rows: 1 }, Dims { tokens: 7, rows: 2 }] {
+            let plan = Plan::new(&graph, dims).unwrap();
+            assert_eq!(plan, Plan::new(&graph, dims).unwrap());
+            for step in &plan.steps {
+                assert!(step.outputs.iter().all(|slot| !step.inputs.contains(&Loc::Slot(*slot))), "{step:?}");
+            }
+            assert!(plan.slots.len() < graph.nodes.len(), "slots are reused");
+        }
+    }
+}

@@ -78,6 +78,33 @@ test('a_clone_goes_its_own_way', async () => {
   assert.equal(await clone.prompt('four'), 'ok');
 });
 
+test('an_abort_while_waiting_for_an_earlier_call_rejects_at_once', async () => {
+  const model = engine();
+  const session = new Session(model, {});
+  let isFirstOver = false;
+  const first = session.prompt('one').then(() => { isFirstOver = true; });
+  const control = new AbortController();
+  const second = session.prompt('two', { signal: control.signal });
+  setTimeout(() => control.abort('enough'), 1);
+  await assert.rejects(second, (reason) => reason === 'enough');
+  assert.equal(isFirstOver, false);
+  await first;
+  await session.prompt('three');
+  assert.deepEqual(model.asked, [['user: one'], ['user: one', 'assistant: ok', 'user: three']]);
+});
+
+test('destroying_a_session_stops_the_answer_it_computes_and_rejects_those_that_wait', async () => {
+  const session = new Session(engine(), {});
+  const stream = session.promptStreaming('one');
+  const waiting = session.prompt('two');
+  setTimeout(() => session.destroy(), 10);
+  const [{ finishReason, text }] = await Promise.all([
+    stream.result,
+    assert.rejects(waiting, (error) => error instanceof EdgeError && error.code === 'closed'),
+  ]);
+  assert.deepEqual([finishReason, text], ['abort', 'o']);
+});
+
 test('a_failed_call_does_not_block_the_next_one', async () => {
   const session = new Session(engine(), {});
   const bad = session.prompt([{ role: 'robot' as 'user', content: 'x' }]);

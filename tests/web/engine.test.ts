@@ -71,7 +71,7 @@ function recordingsFor(backend: string): Recording[] {
   return [...RECORDINGS].sort((a, b) => length(a) - length(b)).slice(0, 2);
 }
 
-for (const { backend, least } of [{ backend: 'cpu', least: 0.96 }, { backend: 'webgpu', least: 0.985 }] as const) {
+for (const { backend, least } of [{ backend: 'cpu', least: 0.96 }, { backend: 'webgpu', least: 0.995 }] as const) {
   // One answer of a software GPU takes long.
   const greedy = { temperature: 0, maxTokens: backend === 'cpu' ? 12 : 4 };
 
@@ -84,7 +84,8 @@ for (const { backend, least } of [{ backend: 'cpu', least: 0.96 }, { backend: 'w
     console.log(`# agreement in Chromium on ${backend}: ${agreeing} of ${positions}`);
     assert.ok(positions > 30, `${positions} positions`);
     assert.deepEqual(clearMisses, []);
-    assert.ok(agreeing / positions >= least, `${agreeing} of ${positions}`);
+    const allowed = Math.floor(positions - least * positions + 1e-9);
+    assert.ok(positions - agreeing <= allowed, `${agreeing} of ${positions}, where ${allowed} may miss`);
   });
 
   // In the page a GPU answers in the test of its loss.

@@ -64,7 +64,11 @@ impl RopeTable {
         }
         let frequencies: Vec<f64> = (0..pairs).map(|i| self.frequency(i)).collect();
         let magnitude = self.magnitude();
-        let mut table = Vec::with_capacity(capacity * pairs * 2);
+        let mut table = Vec::new();
+        capacity
+            .checked_mul(pairs * 2)
+            .and_then(|len| table.try_reserve_exact(len).ok())
+            .ok_or_else(|| Error::out_of_memory(format!("no room for the rotary table of {capacity} positions")))?;
         for position in 0..capacity {
             for frequency in &frequencies {
                 let angle = position as f64 * frequency;
