@@ -1,6 +1,6 @@
 // The only file that touches `navigator.gpu`. It finds the adapter, decides whether it counts as a GPU, and lends it to the
-// WASM module: wgpu asks for adapters and devices by itself and drops features it does not know, so while a device is
-// opened these two requests are answered here, with everything the adapter has. No prototype is changed.
+// WASM module: wgpu asks for adapters and devices by itself, so while a device is opened these two requests are
+// answered here, with the limits that the adapter has. No prototype is changed.
 
 import type { AdapterFacts } from './types.js';
 
@@ -15,8 +15,6 @@ const LIMITS = [
   'maxComputeWorkgroupSizeY',
   'maxComputeWorkgroupSizeZ',
 ] as const;
-
-const FEATURES: readonly GPUFeatureName[] = ['subgroups'];
 
 /** A GPU that can be used. */
 export interface Gpu {
@@ -111,15 +109,13 @@ class LentGpu implements Gpu {
 
   async #requestDevice(descriptor: GPUDeviceDescriptor = {}): Promise<GPUDevice> {
     const adapter = this.#adapter;
-    const features = new Set<GPUFeatureName>(descriptor.requiredFeatures ?? []);
-    for (const feature of FEATURES) if (adapter.features.has(feature)) features.add(feature);
     const limits: Record<string, number> = {};
     for (const [name, value] of Object.entries(descriptor.requiredLimits ?? {})) if (typeof value === 'number') limits[name] = value;
     for (const name of LIMITS) {
       const has = adapter.limits[name];
       if (typeof has === 'number') limits[name] = has;
     }
-    const device = await this.#request({ ...descriptor, requiredFeatures: [...features], requiredLimits: limits });
+    const device = await this.#request({ ...descriptor, requiredLimits: limits });
     this.#devices.push(device);
     void device.lost.then(({ reason, message }) => {
       if (this.#isDestroyed) return;

@@ -42,3 +42,19 @@ pub static OPS: &[OpRow] = &[
     OpRow { name: "silu", summary: "x / (1 + exp(-x))" },
     OpRow { name: "take_rows", summary: "the last rows of a step, whose logits are wanted" },
 ];
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::{OPS, cases};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_table_lists_exactly_the_operations_that_have_cases() {
+        let listed: BTreeSet<&str> = OPS.iter().map(|row| row.name).collect();
+        let tested: BTreeSet<&str> = cases::cases().unwrap().iter().map(|case| case.op.name()).collect();
+        assert_eq!(listed, tested);
+        assert_eq!(listed.len(), OPS.len(), "an operation has two rows");
+    }
+}

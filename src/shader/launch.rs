@@ -8,8 +8,6 @@ use crate::quant::PackedLayout;
 pub struct Caps {
     /// `f16` arithmetic in shaders.
     pub f16: bool,
-    /// Subgroup operations.
-    pub subgroups: bool,
     /// Storage buffers that one kernel may bind.
     pub storage_buffers: usize,
     /// Bytes of workgroup memory.
@@ -36,7 +34,6 @@ impl Caps {
     /// The limits that WebGPU guarantees, with no optional feature.
     pub const WEBGPU_MINIMUM: Self = Self {
         f16: false,
-        subgroups: false,
         storage_buffers: 8,
         workgroup_bytes: 16 << 10,
         invocations: 256,

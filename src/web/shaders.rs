@@ -8,22 +8,13 @@ use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
 /// Every kernel that a case of an operation or a sampler uses within WebGPU's least limits, as JSON
-/// `[{ "name", "source" }]`; with or without subgroups.
+/// `[{ "name", "source" }]`.
 ///
 /// # Errors
 /// A case has no launches.
 #[wasm_bindgen(js_name = kernelSources)]
-pub fn kernel_sources(subgroups: bool) -> JsResult<String> {
-    let tables = [
-        cases::elementwise_cases()?,
-        cases::embed_cases()?,
-        cases::rms_norm_cases()?,
-        cases::rope_cases()?,
-        cases::linear_cases()?,
-        cases::attention_cases()?,
-    ];
-    let caps = Caps { subgroups, ..Caps::WEBGPU_MINIMUM };
-    let rows: Vec<Value> = gpu_kernels(&tables.concat(), caps)?
+pub fn kernel_sources() -> JsResult<String> {
+    let rows: Vec<Value> = gpu_kernels(&cases::cases()?, Caps::WEBGPU_MINIMUM)?
         .into_iter()
         .map(|kernel| json!({ "name": kernel.name, "source": kernel.source }))
         .collect();

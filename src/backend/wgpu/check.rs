@@ -65,10 +65,15 @@ pub async fn self_test(
     layouts: &[PackedLayout],
     kv_type: KvType,
 ) -> Result<Vec<SelfTest>> {
+    test_cases(gpu, &small_cases(graph, layouts)?, kv_type).await
+}
+
+/// Checks the kernels that these cases use. Fails, naming the kernels, when one is wrong.
+pub async fn test_cases(gpu: &mut Gpu, cases: &[Case], kv_type: KvType) -> Result<Vec<SelfTest>> {
     let before = gpu.bytes;
     let mut tests: Vec<SelfTest> = Vec::new();
-    for case in small_cases(graph, layouts)? {
-        let outcome = check(gpu, &case, kv_type).await?;
+    for case in cases {
+        let outcome = check(gpu, case, kv_type).await?;
         let tolerance = if case.cache.is_some() && kv_type == KvType::F16 { TOLERANCE_F16 } else { TOLERANCE };
         if outcome.nmse > tolerance {
             let kernels = outcome.kernels.join(", ");

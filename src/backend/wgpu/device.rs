@@ -97,14 +97,15 @@ impl Gpu {
 
     /// A zeroed buffer for storage and copies; `usage` is added. Fails when it is larger than the device can bind.
     pub fn buffer(&mut self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
-        let size = bytes.next_multiple_of(16).max(16);
-        if size > self.buffer_bytes {
+        // The limit is a multiple of 256, so that rounding up stays within it.
+        if bytes > self.buffer_bytes {
             return Err(Error::limits(format!(
-                "expected a buffer of at most {} bytes, the device's limit, found {size}",
+                "expected a buffer of at most {} bytes, the device's limit, found {bytes}",
                 self.buffer_bytes
             ))
             .at(label));
         }
+        let size = bytes.next_multiple_of(16).max(16);
         let storage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let descriptor =
             wgpu::BufferDescriptor { label: Some(label), size, usage: storage | usage, mapped_at_creation: false };
@@ -191,6 +192,29 @@ impl Gpu {
         self.check()
     }
 
+    /// Resolves once the device has done everything submitted so far.
+    pub fn submitted_work(&self) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        self.queue.on_submitted_work_done(move || {
+            // The receiver is gone only when nobody waits any more.
+            let _ = sender.send(());
+        });
+        receiver
+    }
+
+    /// Waits for what [`Gpu::submitted_work`] gave. Fails if something went wrong on the device meanwhile.
+    pub async fn wait(&self, work: &mut oneshot::Receiver<()>) -> Result<()> {
+        // Waits natively; a browser polls by itself.
+        let polled = self.device.poll(wgpu::PollType::wait_indefinitely());
+        let lost = || Error::device_lost("the GPU device did not finish its work").at(self.name.clone());
+        let done = match polled {
+            Ok(_) => work.await.map_err(|error| lost().because(error)),
+            Err(error) => Err(lost().because(error)),
+        };
+        // What the device says of a fault tells more than that it did not finish.
+        self.check().and(done)
+    }
+
     /// Submits what was recorded, then reads `words` 4-byte words from the start of a buffer.
     pub async fn submit_and_read(
         &mut self,
@@ -199,9 +223,17 @@ impl Gpu {
         words: usize,
     ) -> Result<Vec<u32>> {
         let bytes = words as u64 * 4;
-        let staging = self.staging(bytes);
+        let staging = self.take_staging(bytes);
         encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, bytes);
         self.submit(encoder)?;
+        let words = self.read(&staging, bytes).await?;
+        staging.unmap();
+        self.staging = Some(staging);
+        Ok(words)
+    }
+
+    /// Maps and copies the readback buffer, which stays mapped.
+    async fn read(&self, staging: &wgpu::Buffer, bytes: u64) -> Result<Vec<u32>> {
         let slice = staging.slice(..bytes);
         let (sender, receiver) = oneshot::channel();
         slice.map_async(wgpu::MapMode::Read, move |result| {
@@ -216,27 +248,23 @@ impl Gpu {
         polled.map_err(|error| lost().because(error))?;
         mapped.map_err(|error| lost().because(error))?.map_err(|error| lost().because(error))?;
         let view = slice.get_mapped_range().map_err(|error| lost().because(error))?;
-        let words = bytemuck::pod_collect_to_vec(&view[..]);
-        drop(view);
-        staging.unmap();
-        Ok(words)
+        Ok(bytemuck::pod_collect_to_vec(&view[..]))
     }
 
-    /// The readback buffer, grown when it is too small.
-    fn staging(&mut self, bytes: u64) -> wgpu::Buffer {
-        if let Some(staging) = &self.staging
+    /// The readback buffer, or a larger one when it is too small. Taken away, so that one that a failed or abandoned
+    /// read left mapped is not used again.
+    fn take_staging(&mut self, bytes: u64) -> wgpu::Buffer {
+        if let Some(staging) = self.staging.take()
             && staging.size() >= bytes
         {
-            return staging.clone();
+            return staging;
         }
-        let staging = self.device.create_buffer(&wgpu::BufferDescriptor {
+        self.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("staging"),
             size: bytes.next_multiple_of(256).max(256),
             usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
-        });
-        self.staging = Some(staging.clone());
-        staging
+        })
     }
 }
 

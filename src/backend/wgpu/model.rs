@@ -14,6 +14,7 @@ use crate::graph::{Dims, Graph};
 use crate::plan::Plan;
 use crate::quant::{BlockFormat, PackedLayout};
 use crate::shader::Caps;
+use futures::channel::oneshot;
 use std::sync::Arc;
 
 /// Sizes of steps for which programs are made; a step uses the smallest that has room.
@@ -54,6 +55,8 @@ pub struct Model {
     ready: Option<Ready>,
     scorer: Option<Scorer>,
     profile: Option<Profile>,
+    /// The end of the last step's work.
+    in_flight: Option<oneshot::Receiver<()>>,
 }
 
 impl Model {
@@ -65,7 +68,8 @@ impl Model {
             Some(logits) => graph.fact(*logits).width().unwrap_or(0),
             None => return Err(Error::internal("the graph has no output")),
         };
-        Ok(Self { gpu, graph, layouts, kv_type, shared, vocabulary, ready: None, scorer: None, profile: None })
+        let (ready, scorer, profile, in_flight) = (None, None, None, None);
+        Ok(Self { gpu, graph, layouts, kv_type, shared, vocabulary, ready, scorer, profile, in_flight })
     }
 
     fn draft(&self, tokens: usize, rows: usize) -> Result<Draft> {
@@ -117,6 +121,12 @@ impl Model {
 
     async fn run_forward(&mut self, tokens: &[u32], position: usize) -> Result<()> {
         self.check_range(position, tokens.len())?;
+        // One step at a time, so that the chunks of a long prompt do not queue up beyond an abort.
+        if let Some(work) = &mut self.in_flight {
+            let waited = self.gpu.wait(work).await;
+            self.in_flight = None;
+            waited?;
+        }
         self.write_step(tokens, position);
         let ready = self.ready.as_ref().ok_or_else(not_ready)?;
         let program = ready.programs.iter().find(|program| program.tokens >= tokens.len());
@@ -126,7 +136,9 @@ impl Model {
         if let Some(profile) = &mut self.profile {
             return profile.run(&mut self.gpu, program).await;
         }
-        program.submit(&mut self.gpu)
+        program.submit(&mut self.gpu)?;
+        self.in_flight = Some(self.gpu.submitted_work());
+        Ok(())
     }
 
     async fn run_decode(&mut self, position: usize, steps: usize, mut sampling: DeviceSampling) -> Result<Vec<u32>> {

@@ -5,7 +5,7 @@ use super::state::State;
 use super::weights::{Placement, Weights};
 use crate::backend::{KvType, LoadRequest};
 use crate::error::{Context, Error, Result};
-use crate::graph::Graph;
+use crate::graph::{CacheSpec, Graph};
 use crate::plan::{Loc, Plan};
 use crate::shader::{Access, Caps, Launch, LaunchCx, Operand, Resource, WeightOperand};
 use crate::tensor::Data;
@@ -72,7 +72,7 @@ impl Shared {
         let before = gpu.bytes;
         let mut caches = Vec::new();
         for spec in &graph.caches {
-            let bytes = (spec.n_kv_heads * request.capacity * spec.head_dim) as u64 * if target.kv_f16 { 2 } else { 4 };
+            let bytes = cache_bytes(spec, &target)?;
             caches.push([gpu.buffer("keys", bytes, none)?, gpu.buffer("values", bytes, none)?]);
         }
         let kv_bytes = gpu.bytes - before;
@@ -87,6 +87,18 @@ impl Shared {
             target,
         })
     }
+}
+
+/// Bytes of the keys, or of the values, of a cache. Counted in 64 bits: those of a browser's `usize` would wrap.
+fn cache_bytes(spec: &CacheSpec, target: &Target) -> Result<u64> {
+    let sizes = [spec.n_kv_heads, target.capacity, spec.head_dim, if target.kv_f16 { 2 } else { 4 }];
+    let bytes = sizes.iter().try_fold(1u64, |bytes, size| bytes.checked_mul(*size as u64));
+    bytes.ok_or_else(|| {
+        Error::limits(format!(
+            "expected a cache of less than 2^64 bytes, found {} heads of {} for {} tokens",
+            spec.n_kv_heads, spec.head_dim, target.capacity
+        ))
+    })
 }
 
 /// Activations and scratches: programs that use one pool do not run at the same time.
