@@ -13,7 +13,7 @@ main(async () => {
     say(`\n=== ${suite.name}`);
     const start = Date.now();
     const counts = await suite.work();
-    if (counts.passed + X) {
+    if (counts.passed + counts.failed === 0) {
       say(`test: the suite ${suite.name} ran no test`);
       counts.failed = 1;
     }
