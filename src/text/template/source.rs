@@ -48,7 +48,8 @@ fn check_items(tag: &str) -> Result<()> {
     let (mut rest, mut items, mut in_word) = (tag, 0, false);
     while let Some(character) = rest.chars().next() {
         let is_word = character.is_alphanumeric() || character == '_';
-        items += usize::from(!character.is_whitespace() && !(is_word && in_word));
+        let continues = character.is_whitespace() || (is_word && in_word);
+        items += usize::from(!continues);
         in_word = is_word;
         rest = rest.get(step(rest)..).unwrap_or_default();
     }
