@@ -296,19 +296,3 @@ fn formats_are_found_by_id_and_name_and_none_is_doubled() {
     }
     assert!(block_format_by_ggml_id(9999).is_none());
 }
-
-/// Not a check but a figure: `cargo test --release --lib pack_speed -- --ignored --nocapture`.
-#[test]
-#[ignore = "prints speeds, checks nothing"]
-fn pack_speed() {
-    for format in BLOCK_FORMATS {
-        let (rows, columns) = (2048, 2048);
-        let bytes = moderate_blocks(format, 1, rows * columns / format.block_len);
-        let started = std::time::Instant::now();
-        for _ in 0..4 {
-            std::hint::black_box(pack_rows(format, std::hint::black_box(&bytes), rows, columns).unwrap());
-        }
-        let speed = bytes.len() as f64 * 4.0 / started.elapsed().as_secs_f64() / 1e6;
-        println!("{}: {speed:.0} MB/s", format.name);
-    }
-}
