@@ -13,7 +13,7 @@ const USAGE = `npm start [-- OPTIONS]
   --port N            the demo page's port (8080, or the next free one)
   --prompt TEXT       answer TEXT in headless Chromium and stream the answer to stdout
   --model NAME        a registry name (${MODELS.map((row) => row.name).join(', ')}), a path or a URL
-  --backend B         auto, webgpu or cpu (auto)
+  --backend B         auto, webgpu or cpu (webgpu for --prompt, a software GPU if need be)
   --max-tokens N      the longest answer
   --temperature X     0 for the most likely answer
   --seed N            makes sampling repeatable`;
@@ -55,7 +55,7 @@ async function answer(values, model) {
   const generate = { maxTokens: number(values, 'max-tokens'), temperature: number(values, 'temperature'), seed: number(values, 'seed') };
   for (const [key, value] of Object.entries(generate)) if (value === undefined) delete generate[key];
   const onPiece = (piece) => process.stdout.write(piece);
-  const { stats, usage, finishReason, reason } = await ask({ prompt: values.prompt, model, init: { backend: values.backend ?? 'auto' }, generate, onPiece });
+  const { stats, usage, finishReason, reason } = await ask({ prompt: values.prompt, model, init: { backend: values.backend ?? 'webgpu' }, generate, onPiece });
   process.stdout.write('\n');
   const speed = stats?.decodeTokensPerSecond;
   say(`[${stats?.backend}; ${usage?.completionTokens} tokens${speed ? `, ${speed.toFixed(1)} a second` : ''}; ${finishReason}; ${reason}]`);
