@@ -82,6 +82,10 @@ fn files(folder: &str, extensions: &[&str]) -> Vec<Source> {
     while let Some(folder) = folders.pop() {
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for path in entries.map(|entry| entry.unwrap().path()) {
+            if path.ends_with("node_modules") {
+                // Not ours: what the side-by-side bench installs.
+                continue;
+            }
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|found| extensions.iter().any(|wanted| found == *wanted)) {
