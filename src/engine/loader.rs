@@ -211,8 +211,7 @@ impl Loader {
         if self.rejected.is_empty() {
             return Err(error.at(row.name));
         }
-        let reasons: Vec<String> = self.rejected.iter().map(|r| format!("{}: {}", r.backend, r.reason)).collect();
-        let message = format!("{}: {error} (before it, {})", row.name, reasons.join("; "));
+        let message = format!("{}: {error} (before it, {})", row.name, Rejection::list(&self.rejected));
         Err(Error::new(error.kind(), message).because(error))
     }
 
@@ -245,8 +244,7 @@ impl Loader {
                 Err(error) => self.step_down(row, error)?,
             }
         }
-        let reasons: Vec<String> = self.rejected.iter().map(|r| format!("{}: {}", r.backend, r.reason)).collect();
-        Err(Error::unsupported(format!("no backend is left to run this model ({})", reasons.join("; "))))
+        Err(Error::unsupported(format!("no backend is left to run this model ({})", Rejection::list(&self.rejected))))
     }
 
     /// Compiles and tests the kernels. `None` means that the backend failed its test and the next one was chosen:

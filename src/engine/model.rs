@@ -39,6 +39,13 @@ pub struct Rejection {
     pub reason: String,
 }
 
+impl Rejection {
+    /// `backend: reason` of each, for messages.
+    pub(crate) fn list(rejected: &[Self]) -> String {
+        rejected.iter().map(|row| format!("{}: {}", row.backend, row.reason)).collect::<Vec<_>>().join("; ")
+    }
+}
+
 /// What was loaded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelInfo {
@@ -258,8 +265,7 @@ impl LoadedModel {
         let reason = match rejected.as_slice() {
             [] => "the first choice works".to_owned(),
             rejected => {
-                let reasons: Vec<String> = rejected.iter().map(|r| format!("{}: {}", r.backend, r.reason)).collect();
-                format!("fallback ({})", reasons.join("; "))
+                format!("fallback ({})", Rejection::list(rejected))
             }
         };
         Diagnostics { backend: self.info.backend, reason, rejected, report: self.executable.report() }
