@@ -82,7 +82,6 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     if (start >= stop) {
         return;
     }
-    kv_ready(stop == end, kv_head, local);
     load_queries(kv_head, first_row, last_row, local);
 
     // LANES_A_ROW invocations share a row's softmax; all of them hold its maximum and denominator.

@@ -8,6 +8,8 @@ use crate::quant::PackedLayout;
 pub struct Caps {
     /// `f16` arithmetic in shaders.
     pub f16: bool,
+    /// Products of packed bytes cost less than those of floats, so that activations may become bytes.
+    pub int8: bool,
     /// Storage buffers that one kernel may bind.
     pub storage_buffers: usize,
     /// Bytes of workgroup memory.
@@ -25,15 +27,19 @@ pub struct Caps {
 }
 
 impl Caps {
+    /// [`Caps::parallel`] of a CPU that stands for a GPU.
+    pub const SOFTWARE_PARALLEL: usize = 1024;
+
     /// These capabilities on a CPU that stands for a GPU: workgroup memory and barriers are slow there.
     #[must_use]
     pub fn of_software(self) -> Self {
-        Self { parallel: 1024, few_tokens: 16, ..self }
+        Self { parallel: Self::SOFTWARE_PARALLEL, few_tokens: 16, int8: false, ..self }
     }
 
     /// The limits that WebGPU guarantees, with no optional feature.
     pub const WEBGPU_MINIMUM: Self = Self {
         f16: false,
+        int8: false,
         storage_buffers: 8,
         workgroup_bytes: 16 << 10,
         invocations: 256,

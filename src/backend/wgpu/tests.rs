@@ -1,7 +1,7 @@
 //! Every kernel against the references, on whatever adapter there is; a missing one fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::check::{check, test_cases};
+use super::check::{TOLERANCE_INT8, check, test_cases};
 use super::device::Gpu;
 use super::model::Model;
 use crate::backend::sampling::draw_from_vocabulary;
@@ -33,9 +33,12 @@ fn tolerance(op: &str) -> f64 {
 
 /// Runs the cases that `wanted` takes, on a device with the capabilities `caps`.
 fn check_cases(caps: Caps, kv_type: KvType, wanted: impl Fn(&Case) -> bool, tolerance: impl Fn(&str) -> f64) {
+    check_all(caps, kv_type, cases::cases().unwrap().into_iter().filter(wanted).collect(), tolerance);
+}
+
+fn check_all(caps: Caps, kv_type: KvType, cases: Vec<Case>, tolerance: impl Fn(&str) -> f64) {
     let mut gpu = gpu();
     gpu.caps = caps;
-    let cases: Vec<Case> = cases::cases().unwrap().into_iter().filter(wanted).collect();
     assert!(!cases.is_empty());
     let mut failures = Vec::new();
     for case in &cases {
@@ -58,6 +61,38 @@ fn every_case_agrees_with_its_reference() {
 fn linear_on_a_software_adapter_agrees_with_the_reference() {
     let caps = Caps::WEBGPU_MINIMUM.of_software();
     check_cases(caps, KvType::F32, |case| case.op.name() == "linear", tolerance);
+}
+
+#[test]
+fn linear_over_bytes_agrees_with_the_reference() {
+    // From few tiles for the device to many.
+    for parallel in [200_000, 3000, 1000, 200, 100] {
+        let caps = Caps { int8: true, parallel, ..Caps::WEBGPU_MINIMUM };
+        check_cases(caps, KvType::F32, |case| case.op.name() == "linear" && case.tokens == 1, |_| TOLERANCE_INT8);
+    }
+}
+
+/// How many random shapes a kernel is checked with: each is a pipeline of its own, slow to make on a software adapter.
+fn random_shapes() -> usize {
+    if std::env::var_os("HANZO_EDGE_FULL").is_some() { 200 } else { 12 }
+}
+
+#[test]
+fn linear_of_random_shapes_agrees_with_the_reference() {
+    let cases = cases::random_linear_cases(random_shapes()).unwrap();
+    for (at, parallel) in [200_000, 3000, 1000, 100].into_iter().enumerate() {
+        let share: Vec<Case> = cases.iter().skip(at).step_by(4).cloned().collect();
+        let caps = Caps { parallel, ..Caps::WEBGPU_MINIMUM };
+        check_all(caps, KvType::F32, share.clone(), tolerance);
+        check_all(Caps { int8: true, ..caps }, KvType::F32, share, |_| TOLERANCE_INT8);
+    }
+}
+
+#[test]
+fn attention_of_random_shapes_agrees_with_the_reference() {
+    let cases = cases::random_attention_cases(random_shapes()).unwrap();
+    check_all(Caps::WEBGPU_MINIMUM, KvType::F32, cases.clone(), tolerance);
+    check_all(Caps::WEBGPU_MINIMUM, KvType::F16, cases, |_| 1e-6);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub fn launch(call: &Call<'_>) -> Result<Launch> {
     kernel.u32("SPLITS", 1).u32("BLOCK", BLOCK).part("lib/splits");
     kernel.u32("WINDOW", op.window.unwrap_or(u32::MAX as usize));
     kernel.read("q", "f32", Resource::Input(*call.inputs.q));
-    kernel.read("keys", "Kv4", Resource::Keys).read("values", "Kv4", Resource::Values).part("lib/kv_stored");
+    kernel.read("keys", "Kv4", Resource::Keys).read("values", "Kv4", Resource::Values).part(call.kv4());
     kernel.write("dst", "vec4<f32>", Resource::Output(0));
     kernel.launch([(cx.tokens * call.group).div_ceil(rows), op.n_kv_heads, 1], &cx.caps)
 }

@@ -8,6 +8,7 @@ mod matvec;
 use super::{Gate, Linear, LinearInputs};
 use crate::error::{Error, Result};
 use crate::ops::{elementwise, rms_norm};
+use crate::quant::PackedLayout;
 use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource, WeightPart};
 use std::ops::Range;
 
@@ -68,6 +69,17 @@ struct Product<'a> {
     outputs: Vec<Resource>,
     gated: bool,
     residual: bool,
+}
+
+/// Which kernel makes a product.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Many tokens.
+    Matmul,
+    /// Few tokens, activations as floats.
+    Matvec,
+    /// One token, activations as bytes.
+    MatvecInt8,
 }
 
 impl<'a> Call<'a> {
@@ -149,8 +161,19 @@ impl<'a> Call<'a> {
     }
 
     fn launch(&self, product: &Product<'_>) -> Result<Launch> {
-        let few = self.tokens <= self.cx.caps.few_tokens;
-        let file = if few { matvec::file(product.gated) } else { matmul::file(product.gated) };
+        let layout = self.cx.input(self.matrix(product.matrix)?)?.weight()?.layout;
+        let kind = if self.tokens > self.cx.caps.few_tokens {
+            Kind::Matmul
+        } else if self.tokens == 1 && self.cx.caps.int8 && matches!(layout, PackedLayout::Coded { .. }) {
+            Kind::MatvecInt8
+        } else {
+            Kind::Matvec
+        };
+        let file = match kind {
+            Kind::Matmul => matmul::file(product.gated),
+            Kind::MatvecInt8 => "matvec_int8",
+            Kind::Matvec => matvec::file(product.gated),
+        };
         let mut kernel = KernelBuilder::new(file, &self.variant(product)?);
         self.inputs(&mut kernel, product)?;
         self.stores(&mut kernel, product)?;
@@ -159,10 +182,13 @@ impl<'a> Call<'a> {
         if product.gated {
             kernel.part("lib/silu_value");
         }
-        if few {
-            matvec::launch(self, &mut kernel, tiles)
-        } else {
-            matmul::launch(self, &mut kernel, tiles, product.gated)
+        match kind {
+            Kind::Matmul => matmul::launch(self, &mut kernel, tiles, product.gated),
+            Kind::MatvecInt8 => {
+                kernel.bytes_products(layout);
+                matvec::launch_int8(self, &mut kernel, tiles, product.gated)
+            }
+            Kind::Matvec => matvec::launch(self, &mut kernel, tiles),
         }
     }
 
@@ -170,6 +196,7 @@ impl<'a> Call<'a> {
         let layout = self.cx.input(self.matrix(product.matrix)?)?.weight()?.layout;
         let mut name = layout.name();
         for (used, word) in [
+            (product.gated, " gated"),
             (self.norm.is_some(), " norm"),
             (self.op.bias, " bias"),
             (product.residual, " residual"),
