@@ -54,9 +54,9 @@ export async function chooseModule(options: EdgeOptions, noWorker: string | null
   const fault = await whyOneThread(options, noWorker);
   const threads = fault === null ? wantedThreads(options) : 1;
   if (wasmUrl !== undefined && !String(wasmUrl).endsWith('/')) return namedModule(String(wasmUrl), threads, noWorker);
-  const simd = hasRelaxedSimd() ? 'relaxed SIMD' : 'no relaxed SIMD here';
-  const name = moduleName(hasRelaxedSimd(), threads > 1);
-  return { name, threads, reason: `${simd}; ${fault ? `one thread: ${fault}` : threadsReason(options, threads)}` };
+  const isRelaxed = hasRelaxedSimd();
+  const reason = fault ? `one thread: ${fault}` : threadsReason(options, threads);
+  return { name: moduleName(isRelaxed, threads > 1), threads, reason: `${isRelaxed ? 'relaxed SIMD' : 'no relaxed SIMD here'}; ${reason}` };
 }
 
 /** The choice for an engine that has to run in the page after all. */

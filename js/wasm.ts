@@ -21,8 +21,11 @@ export interface WasmInstance {
   threads: Threads | null;
 }
 
-/** Pages of 64 KiB: what the modules with threads begin with (scripts/lib/wasm.mjs), and what their memory may grow to, the most that the platform grants. */
-const FIRST_PAGES = 128;
+/**
+ * Pages of 64 KiB of a shared memory: what the modules begin with (scripts/lib/wasm.mjs, and one that wasm-bindgen adds),
+ * and what it may grow to, the first that the platform grants.
+ */
+const FIRST_PAGES = 129;
 const MOST_PAGES = [65_536, 32_768, 16_384];
 
 const started = new Map<ModuleName, Promise<WasmInstance>>();

@@ -45,7 +45,7 @@ pub(super) fn spin_until(is_over: impl Fn() -> bool) -> bool {
     false
 }
 
-/// Called now and then while the others are waited for.
-pub(super) fn breathe() {
+/// Called now and then while the others are waited for, with the looks so far.
+pub(super) fn breathe(_looks: u32) {
     std::thread::yield_now();
 }

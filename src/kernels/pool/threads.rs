@@ -135,7 +135,7 @@ impl Pool {
         while state & ACTIVE != 0 {
             spins += 1;
             if spins.is_multiple_of(1024) {
-                platform::breathe();
+                platform::breathe(spins);
             }
             std::hint::spin_loop();
             state = shared.state.load(Ordering::Acquire);
