@@ -133,7 +133,7 @@ impl Pool {
         let mut state = shared.state.fetch_and(!OPEN, Ordering::AcqRel);
         let mut spins = 0u32;
         while state & ACTIVE != 0 {
-            spins += 1;
+            spins = spins.wrapping_add(1);
             if spins.is_multiple_of(1024) {
                 platform::breathe(spins);
             }
