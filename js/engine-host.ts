@@ -126,7 +126,7 @@ export class EngineHost {
       this.#loaded = loaded;
       return { ...loaded.facts, wasmReason: fault ?? '' };
     } catch (error) {
-      if (!hasTrapped()) this.#releaseThreads();
+      if (!hasTrapped()) void this.#releaseThreads();
       throw error;
     }
   }
@@ -197,7 +197,7 @@ export class EngineHost {
     this.#loaded = null;
     if (!hasTrapped()) {
       loaded?.engine.free();
-      this.#releaseThreads();
+      await this.#releaseThreads();
     }
     loaded?.gpu?.destroy();
     return null;
@@ -206,12 +206,13 @@ export class EngineHost {
   #freeAfterLoss(loaded: Loaded | null): void {
     if (hasTrapped()) return;
     loaded?.engine.free();
-    this.#releaseThreads();
+    void this.#releaseThreads();
   }
 
-  #releaseThreads(): void {
-    this.#wasm?.threads?.release(this.#threads);
+  async #releaseThreads(): Promise<void> {
+    const count = this.#threads;
     this.#threads = 0;
+    await this.#wasm?.threads?.release(count);
   }
 
   /** Tells the end. After a trap the module's memory must not be touched; otherwise the model is freed. */

@@ -28,6 +28,7 @@ export class Threads {
   readonly #module: NonNullable<WasmModule['threads']>;
   readonly #start: ThreadStart;
   readonly #running = new Set<Thread>();
+  #onLeft: (() => void)[] = [];
 
   constructor(module: NonNullable<WasmModule['threads']>, start: ThreadStart) {
     this.#module = module;
@@ -40,9 +41,12 @@ export class Threads {
     return { started: count - faults.length, fault: faults[0] ?? null };
   }
 
-  /** Lets threads go when they are free. */
-  release(count: number): void {
-    if (count > 0) this.#module.glue.releaseThreads(count);
+  /** Lets threads go when they are free, and waits until as many have ended. */
+  async release(count: number): Promise<void> {
+    if (count === 0) return;
+    const left = Array.from({ length: count }, () => new Promise<void>((resolve) => { this.#onLeft.push(resolve); }));
+    this.#module.glue.releaseThreads(count);
+    await Promise.all(left);
   }
 
   /** Ends all at once, after a trap. */
@@ -59,6 +63,7 @@ export class Threads {
         clearTimeout(timer);
         if (thread) this.#running.delete(thread);
         thread?.end();
+        this.#onLeft.shift()?.();
         resolve(fault);
       };
       const timer = setTimeout(() => leave(`a thread did not start within ${START_MS / 1000} s`), START_MS);

@@ -59,6 +59,7 @@ for (const { backend, least } of [{ backend: 'cpu', least: 0.96 }, { backend: 'w
     test(`a_chat_on_${backend}_${worker ? 'in_a_worker' : 'in_the_page'}_streams_stops_and_closes`, async () => {
       const { engine, diagnostics } = value(await call('init', { ...OPTIONS, backend, worker }));
       assert.deepEqual([diagnostics.backend, diagnostics.worker.used], [backend, worker]);
+      if (backend === 'webgpu') assert.match(`${diagnostics.wasmModule}: ${diagnostics.wasmReason}`, /^hanzo-edge-relaxed\.wasm: .*the GPU computes/);
       assert.deepEqual(diagnostics.selfTest.filter(({ ok }) => !ok), []);
       assert.ok(Object.keys(diagnostics.variants).length > 0 && diagnostics.device !== '');
       const whole = value(await call('chat', engine, greedy));
