@@ -1,7 +1,7 @@
 // Compares the package with wllama and transformers.js in headless Chromium, in one run and in turns, so that a busy
 // machine slows all alike. Prints a table on stdout, progress on stderr.
 
-import { writeFileSync, readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,7 +11,7 @@ import { Stop, main, say } from '../../scripts/lib/shell.mjs';
 import { serveSite } from '../../scripts/lib/site.mjs';
 import { chart } from './chart.mjs';
 import { ONNX_FOLDER, modelFiles } from './models.mjs';
-import { summarize, table } from './report.mjs';
+import { heading, summarize, table } from './report.mjs';
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const PACKAGES = join(HERE, 'node_modules');
@@ -46,20 +46,26 @@ main(async () => {
   } });
   const browser = await launchChromium();
   try {
-    const rows = [];
+    const report = { browser: browser.version(), cpu: cpus()[0].model, decode: options.decode, reps: options.reps, versions: versions(), rows: [] };
+    process.stdout.write(`${heading(report)}\n`);
     for (const [index, model] of models.entries()) {
       const url = new URL(`/bench-models/${index}.gguf`, site.url).href;
-      rows.push(...summarize(model.format, await compare(browser, `${site.url}bench/`, { ...model, url }, options)));
+      const rows = summarize(model.format, await compare(browser, `${site.url}bench/`, { ...model, url }, options));
+      process.stdout.write(`\n${table(model.format, rows)}\n`);
+      report.rows.push(...rows);
+      save(report, options);
     }
-    const report = { browser: browser.version(), cpu: cpus()[0].model, decode: options.decode, reps: options.reps, versions: versions(), rows };
-    process.stdout.write(`${table(report)}\n`);
-    if (options.json) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`);
-    if (options.svg) writeFileSync(options.svg, chart(report));
   } finally {
     await browser.close();
     await site.close();
   }
 });
+
+/** Writes what there is after every format, so that a run that is cut short leaves something. */
+function save(report, { json, svg }) {
+  if (json) writeFileSync(json, `${JSON.stringify(report, null, 2)}\n`);
+  if (svg) writeFileSync(svg, chart(report));
+}
 
 /** The command line's options, each checked. */
 function readOptions() {

@@ -59,16 +59,16 @@ function ratioOf({ engine, ratio }, part) {
   return engine === 'edge' ? `(${ratio[part].toFixed(2)}x)` : `${ratio[part].toFixed(1)}x`;
 }
 
-/** The whole report as text, a table a format. Ratios in brackets compare `edge` with its own first row. */
-export function table({ browser, cpu, decode, reps, versions, rows }) {
+/** What was compared, on what. */
+export function heading({ browser, cpu, decode, reps, versions }) {
   const packages = Object.entries(versions).map(([name, version]) => `${name} ${version}`).join(', ');
-  const lines = [`Chromium ${browser}, ${cpu}; ${packages}; ${decode} tokens decoded, medians of ${reps}`];
-  for (const format of new Set(rows.map((row) => row.format))) {
-    const group = rows.filter((row) => row.format === format);
-    const cells = group.map((row) => COLUMNS.map((column) => column.of(row)));
-    const widths = COLUMNS.map(({ title }, index) => Math.max(title.length, ...cells.map((row) => row[index].length)));
-    const line = (row) => row.map((cell, index) => (COLUMNS[index].left ? cell.padEnd(widths[index]) : cell.padStart(widths[index]))).join('  ').trimEnd();
-    lines.push('', `${format}, prompt of ${group[0].promptTokens} tokens`, line(COLUMNS.map(({ title }) => title)), ...cells.map(line));
-  }
-  return lines.join('\n');
+  return `Chromium ${browser}, ${cpu}; ${packages}; ${decode} tokens decoded, medians of ${reps}`;
+}
+
+/** One format's rows as text. Ratios in brackets compare `edge` with its own first row. */
+export function table(format, rows) {
+  const cells = rows.map((row) => COLUMNS.map((column) => column.of(row)));
+  const widths = COLUMNS.map(({ title }, index) => Math.max(title.length, ...cells.map((row) => row[index].length)));
+  const line = (row) => row.map((cell, index) => (COLUMNS[index].left ? cell.padEnd(widths[index]) : cell.padStart(widths[index]))).join('  ').trimEnd();
+  return [`${format}, prompt of ${rows[0].promptTokens} tokens`, line(COLUMNS.map(({ title }) => title)), ...cells.map(line)].join('\n');
 }
