@@ -49,8 +49,9 @@ const COLUMNS = [
   { title: 'runs on', left: true, of: ({ runsOn }) => [runsOn.module, runsOn.device].filter(Boolean).join(', ') },
 ];
 
-/** The threads that run, and those that were asked for where they differ. */
+/** The threads that run, and those that were asked for where they differ; a GPU has none. */
 function threadsOf({ threads, runsOn }) {
+  if (runsOn.threads === 0) return 'GPU';
   return runsOn.threads === threads ? String(threads) : `${runsOn.threads} of ${threads}`;
 }
 
