@@ -70,10 +70,17 @@ function relaxedDotModule(a: Int8Array, b: Int8Array): Uint8Array<ArrayBuffer> {
 /** Why WebAssembly threads cannot be used here; null when they can. */
 export function threadsFault(): string | null {
   if (!isNode() && globalThis.crossOriginIsolated !== true) return 'the page is not cross-origin isolated (headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp)';
+  if (hasOldV8()) return 'atomics are wrong in this V8 (Node 22 or Chrome 114 is the first that is right)';
   // A module with a shared memory and one function: () -> () { atomic.fence }.
   const module = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 5, 4, 1, 3, 1, 1, 10, 7, 1, 5, 0, 254, 3, 0, 11];
   const has = typeof SharedArrayBuffer === 'function' && typeof WebAssembly === 'object' && WebAssembly.validate(new Uint8Array(module));
   return has ? null : 'there are no WebAssembly threads here';
+}
+
+/** Whether this is a V8 whose first compiler gets atomic operations wrong, so that threads wait for each other for ever. */
+function hasOldV8(): boolean {
+  if (isNode()) return Number.parseFloat(process.versions.v8 ?? '99') < 11.4;
+  return Number(/\bChrome\/(\d+)/.exec(navigator.userAgent)?.[1] ?? 999) < 114;
 }
 
 /** Logical processors, 1 where that is not told. */
