@@ -12,7 +12,7 @@ const START_MS = 10_000;
 /** A worker, as both kinds of platform can be seen. */
 interface Thread {
   post(start: ThreadStart): void;
-  /** Ends it now. */
+  /** Ends it now, where it does not end by itself. */
   end(): void;
   /** From here on it does not keep the process alive. */
   release(): void;
@@ -91,7 +91,8 @@ function startThread(module: NonNullable<WasmModule['threads']>, events: ThreadE
 function webThread(worker: Worker, { onNews, onFault }: ThreadEvents): Thread {
   worker.onmessage = (event: MessageEvent<ThreadNews>) => onNews(event.data);
   worker.onerror = (event) => onFault(event.message || 'it could not be loaded');
-  return { post: (start) => worker.postMessage(start), end: () => worker.terminate(), release: () => {} };
+  // It ends with the worker it was started by. Chromium sometimes never ends a worker that just ended one of its own.
+  return { post: (start) => worker.postMessage(start), end: () => {}, release: () => {} };
 }
 
 function nodeThread(file: string, { onNews, onFault }: ThreadEvents): Thread {
