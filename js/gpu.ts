@@ -98,6 +98,8 @@ class LentGpu implements Gpu {
     const restore = [
       withOwn(this.#gpu, 'requestAdapter', async () => this.#adapter),
       withOwn(this.#adapter, 'requestDevice', (descriptor?: GPUDeviceDescriptor) => this.#requestDevice(descriptor)),
+      // wgpu traps where these are missing (old browsers) or where their keys are no iterator (Dawn in Node).
+      withOwn(this.#gpu, 'wgslLanguageFeatures', new Set(this.#gpu.wgslLanguageFeatures ?? [])),
       withWorkerScope(),
     ];
     try {
