@@ -13,7 +13,7 @@ pub static SHADERS: &[(&str, &str)] = &[
     ("embed", include_str!("../../shaders/embed.wgsl")),
     ("kv_write", include_str!("../../shaders/kv_write.wgsl")),
     ("matmul", include_str!("../../shaders/matmul.wgsl")),
-    ("matmul_gated", include_str!("../../shaders/matmul_gated.wgsl")),
+    ("matmul_matrix", include_str!("../../shaders/matmul_matrix.wgsl")),
     ("matvec", include_str!("../../shaders/matvec.wgsl")),
     ("matvec_gated", include_str!("../../shaders/matvec_gated.wgsl")),
     ("rms_norm", include_str!("../../shaders/rms_norm.wgsl")),
@@ -41,6 +41,10 @@ pub static SHADERS: &[(&str, &str)] = &[
     ("lib/mul", include_str!("../../shaders/lib/mul.wgsl")),
     ("lib/norm", include_str!("../../shaders/lib/norm.wgsl")),
     ("lib/norm_absent", include_str!("../../shaders/lib/norm_absent.wgsl")),
+    ("lib/put_gated", include_str!("../../shaders/lib/put_gated.wgsl")),
+    ("lib/put_plain", include_str!("../../shaders/lib/put_plain.wgsl")),
+    ("lib/quad_f16", include_str!("../../shaders/lib/quad_f16.wgsl")),
+    ("lib/quad_f32", include_str!("../../shaders/lib/quad_f32.wgsl")),
     ("lib/reduce", include_str!("../../shaders/lib/reduce.wgsl")),
     ("lib/residual", include_str!("../../shaders/lib/residual.wgsl")),
     ("lib/residual_absent", include_str!("../../shaders/lib/residual_absent.wgsl")),
@@ -75,6 +79,7 @@ pub static SHADERS: &[(&str, &str)] = &[
 #[derive(Debug)]
 pub struct KernelBuilder {
     name: String,
+    enables: String,
     header: String,
     parts: Vec<&'static str>,
     bindings: Vec<Binding>,
@@ -86,7 +91,7 @@ impl KernelBuilder {
     #[must_use]
     pub fn new(file: &'static str, variant: &str) -> Self {
         let name = if variant.is_empty() { file.to_owned() } else { format!("{file} {variant}") };
-        Self { name, header: String::new(), parts: vec![file], bindings: Vec::new(), weight_bytes: 0 }
+        Self { name, enables: String::new(), header: String::new(), parts: vec![file], bindings: Vec::new(), weight_bytes: 0 }
     }
 
     /// `const <name>: u32 = <value>;`
@@ -110,6 +115,12 @@ impl KernelBuilder {
     /// `alias <name> = <ty>;`
     pub fn alias(&mut self, name: &str, ty: &str) -> &mut Self {
         let _ = writeln!(self.header, "alias {name} = {ty};");
+        self
+    }
+
+    /// `enable <extension>;`, for which the device must have been opened.
+    pub fn enable(&mut self, extension: &str) -> &mut Self {
+        let _ = writeln!(self.enables, "enable {extension};");
         self
     }
 
@@ -183,7 +194,7 @@ impl KernelBuilder {
             ))
             .at(self.name.clone()));
         }
-        let mut source = self.header.clone();
+        let mut source = format!("{}{}", self.enables, self.header);
         for part in &self.parts {
             source.push('\n');
             let text = SHADERS.iter().find(|(name, _)| name == part).map(|(_, text)| *text);

@@ -8,6 +8,8 @@ use crate::quant::PackedLayout;
 pub struct Caps {
     /// `f16` arithmetic in shaders.
     pub f16: bool,
+    /// Matrix units of 16 by 16 by 16, f16 with f32 sums, by subgroups of 32 (with `f16`).
+    pub matrix: bool,
     /// Storage buffers that one kernel may bind.
     pub storage_buffers: usize,
     /// Bytes of workgroup memory.
@@ -31,9 +33,20 @@ impl Caps {
         Self { parallel: 1024, few_tokens: 16, ..self }
     }
 
+    /// These capabilities without the most daring one that they have; `None` when there is none to give up.
+    #[must_use]
+    pub fn step_down(self) -> Option<Self> {
+        match self {
+            Self { matrix: true, .. } => Some(Self { matrix: false, ..self }),
+            Self { f16: true, .. } => Some(Self { f16: false, ..self }),
+            _ => None,
+        }
+    }
+
     /// The limits that WebGPU guarantees, with no optional feature.
     pub const WEBGPU_MINIMUM: Self = Self {
         f16: false,
+        matrix: false,
         storage_buffers: 8,
         workgroup_bytes: 16 << 10,
         invocations: 256,

@@ -8,6 +8,7 @@ mod profile;
 mod program;
 mod sample;
 mod state;
+mod trusted;
 mod weights;
 
 #[cfg(test)]

@@ -61,6 +61,26 @@ fn linear_on_a_software_adapter_agrees_with_the_reference() {
 }
 
 #[test]
+fn linear_staged_as_f16_agrees_with_the_reference() {
+    assert!(gpu().caps.f16, "no f16 here");
+    check_cases(Caps { f16: true, ..Caps::WEBGPU_MINIMUM }, KvType::F32, |case| case.op.name() == "linear", |_| 3e-7);
+}
+
+/// No software adapter has matrix units: the sources at least are sound.
+#[test]
+fn kernels_for_matrix_units_are_valid() {
+    use wgpu::naga::{front::wgsl, valid};
+    let caps = Caps { f16: true, matrix: true, workgroup_bytes: 48 << 10, ..Caps::WEBGPU_MINIMUM };
+    let kernels = super::kernels(&cases::linear_cases().unwrap(), caps).unwrap();
+    let kernels: Vec<_> = kernels.iter().filter(|kernel| kernel.name.starts_with("matmul_matrix")).collect();
+    assert!(kernels.len() > 20);
+    for kernel in kernels {
+        let module = wgsl::parse_str(&kernel.source).map_err(|error| error.emit_to_string(&kernel.source)).unwrap();
+        valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::all()).validate(&module).unwrap();
+    }
+}
+
+#[test]
 fn attention_over_an_f16_cache_agrees_with_the_reference() {
     check_cases(Caps::WEBGPU_MINIMUM, KvType::F16, |case| case.cache.is_some(), |_| 1e-6);
 }
