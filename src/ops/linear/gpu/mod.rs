@@ -1,18 +1,16 @@
 //! `linear` on the GPU: `matvec` for few tokens, `matmul` for more. Matrices that lie one after the other in a buffer
-//! are one dispatch; others one each, and a matrix in several buffers one for each.
+//! are one dispatch; others one each, and a matrix in several buffers one for each. Here: which dispatches there are and
+//! what they bind; how a kernel walks its matrix is its own file's.
+
+mod matmul;
+mod matvec;
 
 use super::{Gate, Linear, LinearInputs};
 use crate::error::{Error, Result};
 use crate::ops::{elementwise, rms_norm};
-use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource, WeightPart, floor_power_of_two};
+use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource, WeightPart};
 use std::ops::Range;
 
-/// Invocations of a `matvec` workgroup, unless a tile has more lanes.
-const MATVEC_INVOCATIONS: usize = 128;
-/// A subgroup of most GPUs: fewer lanes a tile would read scattered words.
-const FEWEST_LANES: usize = 32;
-/// Rows of a `matmul` workgroup, in tiles.
-const MATMUL_TILES: usize = 16;
 /// The most matrices of one dispatch.
 const MATRICES: usize = 3;
 
@@ -152,12 +150,7 @@ impl<'a> Call<'a> {
 
     fn launch(&self, product: &Product<'_>) -> Result<Launch> {
         let few = self.tokens <= self.cx.caps.few_tokens;
-        let file = match (few, product.gated) {
-            (true, false) => "matvec",
-            (true, true) => "matvec_gated",
-            (false, false) => "matmul",
-            (false, true) => "matmul_gated",
-        };
+        let file = if few { matvec::file(product.gated) } else { matmul::file(product.gated) };
         let mut kernel = KernelBuilder::new(file, &self.variant(product)?);
         self.inputs(&mut kernel, product)?;
         self.stores(&mut kernel, product)?;
@@ -166,7 +159,11 @@ impl<'a> Call<'a> {
         if product.gated {
             kernel.part("lib/silu_value");
         }
-        if few { self.matvec(&mut kernel, tiles) } else { self.matmul(&mut kernel, tiles, product.gated) }
+        if few {
+            matvec::launch(self, &mut kernel, tiles)
+        } else {
+            matmul::launch(self, &mut kernel, tiles, product.gated)
+        }
     }
 
     fn variant(&self, product: &Product<'_>) -> Result<String> {
@@ -253,25 +250,6 @@ impl<'a> Call<'a> {
             }
         }
         Ok(())
-    }
-
-    fn matvec(&self, kernel: &mut KernelBuilder, tiles: usize) -> Result<Launch> {
-        // Few tiles get many lanes each, but a lane at least two steps.
-        let parallel = self.cx.caps.parallel;
-        let fewest = FEWEST_LANES.min(floor_power_of_two(parallel / 1024));
-        let lanes = floor_power_of_two(parallel / tiles.max(1)).clamp(fewest, 256);
-        let lanes = lanes.min(floor_power_of_two(self.columns / 16));
-        let invocations = lanes.max(MATVEC_INVOCATIONS);
-        kernel.u32("WG", invocations).u32("LANES", lanes).part("lib/reduce");
-        kernel.launch_flat(tiles.div_ceil(invocations / lanes), &self.cx.caps)
-    }
-
-    fn matmul(&self, kernel: &mut KernelBuilder, tiles: usize, gated: bool) -> Result<Launch> {
-        let tokens = self.tokens.next_power_of_two().clamp(16, 64);
-        kernel.u32("WG", tokens / 4 * MATMUL_TILES).u32("BM", tokens);
-        kernel.u32("STEP", if gated { 2 } else { 4 }).u32("MATRICES", 1 + usize::from(gated));
-        kernel.state().part("lib/stage");
-        kernel.launch([tiles.div_ceil(MATMUL_TILES), self.tokens.div_ceil(tokens), 1], &self.cx.caps)
     }
 }
 

@@ -1,5 +1,9 @@
 //! `attention` on the GPU. For one token: one dispatch that writes its key and value and attends, split over keys,
-//! and one that merges the splits. For more: the keys and values first, then blocks of queries.
+//! and one that merges the splits. For more: the keys and values first, then blocks of queries. Here: which dispatches
+//! there are and what they bind.
+
+mod decode;
+mod prefill;
 
 use super::{Attention, AttentionInputs};
 use crate::error::{Error, Result};
@@ -7,12 +11,6 @@ use crate::ops::rope::Pairs;
 use crate::ops::rope::gpu::turns;
 use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource};
 
-/// Keys that a workgroup scores at once.
-const BLOCK: usize = 64;
-/// Queries of a workgroup.
-const ROWS: usize = 8;
-/// The most workgroups that share the keys of a head.
-const SPLITS: usize = 64;
 /// Invocations of the kernels that go through a head.
 const INVOCATIONS: usize = 64;
 
@@ -26,14 +24,11 @@ pub fn launches(op: &Attention, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
     let ids: Vec<usize> = (0..cx.inputs.len()).collect();
     let call = Call { op, cx, inputs: op.split(&ids)?, group: op.n_heads / op.n_kv_heads.max(1) };
     let mut launches = Vec::new();
-    let fused = cx.tokens == 1 && call.group <= ROWS && call.shared_norms()?;
-    if !fused {
+    if cx.tokens == 1 {
+        decode::launches(&call, &mut launches)?;
+    } else {
         launches.push(call.kv_write()?);
-    }
-    let splits = if cx.tokens == 1 { cx.capacity.div_ceil(BLOCK).clamp(1, SPLITS) } else { 1 };
-    launches.push(call.attend(splits, fused)?);
-    if splits > 1 {
-        launches.push(call.merge(splits)?);
+        launches.push(prefill::launch(&call)?);
     }
     Ok(launches)
 }
@@ -94,47 +89,5 @@ impl Call<'_> {
         self.shape(&mut kernel, INVOCATIONS, self.inputs.norms.map(|(_, k)| k))?;
         self.kv_inputs(&mut kernel);
         kernel.launch([self.cx.tokens, self.op.n_kv_heads, 1], &self.cx.caps)
-    }
-
-    fn attend(&self, splits: usize, fused: bool) -> Result<Launch> {
-        let (op, cx) = (self.op, self.cx);
-        let rows = (cx.tokens * self.group).min(ROWS);
-        let head_4 = op.head_dim / 4;
-        let invocations = head_4.next_power_of_two().max(INVOCATIONS);
-        let row_lanes = (invocations / head_4).min(rows);
-        let name = self.name(if fused { " fused" } else { "" });
-        let mut kernel = KernelBuilder::new("attention", &name);
-        self.shape(&mut kernel, invocations, self.inputs.norms.map(|(q, _)| q))?;
-        kernel.u32("ROWS", rows).u32("LANES_A_ROW", invocations / rows);
-        kernel.u32("ROW_LANES", row_lanes).u32("ROWS_A_LANE", rows.div_ceil(row_lanes));
-        kernel.f32("SCALE", op.scale);
-        self.splits(&mut kernel, splits);
-        kernel.read("q", "f32", Resource::Input(*self.inputs.q));
-        if fused {
-            self.kv_inputs(&mut kernel);
-        } else {
-            kernel.read("keys", "Kv4", Resource::Keys).read("values", "Kv4", Resource::Values).part("lib/kv_stored");
-        }
-        kernel.write("dst", "vec4<f32>", if splits > 1 { self.partials(splits) } else { Resource::Output(0) });
-        kernel.launch([(cx.tokens * self.group).div_ceil(rows), op.n_kv_heads, splits], &cx.caps)
-    }
-
-    fn merge(&self, splits: usize) -> Result<Launch> {
-        let head_4 = self.op.head_dim / 4;
-        let mut kernel = KernelBuilder::new("attention_merge", "");
-        kernel.u32("WG", head_4.next_power_of_two().clamp(16, 64)).u32("HEADS", self.op.n_heads).u32("HEAD_4", head_4);
-        kernel.u32("CAPACITY", self.cx.capacity).state();
-        self.splits(&mut kernel, splits);
-        kernel.read("splits", "vec4<f32>", self.partials(splits)).write("dst", "vec4<f32>", Resource::Output(0));
-        kernel.launch([self.op.n_heads, 1, 1], &self.cx.caps)
-    }
-
-    fn splits(&self, kernel: &mut KernelBuilder, splits: usize) {
-        kernel.u32("SPLITS", splits).u32("BLOCK", BLOCK).part("lib/splits");
-        kernel.u32("WINDOW", self.op.window.unwrap_or(u32::MAX as usize));
-    }
-
-    fn partials(&self, splits: usize) -> Resource {
-        Resource::Scratch { index: 0, len: splits * self.op.n_heads * (self.op.head_dim + 4) }
     }
 }
