@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 pub static SHADERS: &[(&str, &str)] = &[
     ("attention", include_str!("../../shaders/attention.wgsl")),
     ("attention_merge", include_str!("../../shaders/attention_merge.wgsl")),
+    ("attention_prefill", include_str!("../../shaders/attention_prefill.wgsl")),
     ("elementwise", include_str!("../../shaders/elementwise.wgsl")),
     ("embed", include_str!("../../shaders/embed.wgsl")),
     ("kv_write", include_str!("../../shaders/kv_write.wgsl")),
@@ -16,6 +17,7 @@ pub static SHADERS: &[(&str, &str)] = &[
     ("matmul_matrix", include_str!("../../shaders/matmul_matrix.wgsl")),
     ("matvec", include_str!("../../shaders/matvec.wgsl")),
     ("matvec_gated", include_str!("../../shaders/matvec_gated.wgsl")),
+    ("query_write", include_str!("../../shaders/query_write.wgsl")),
     ("rms_norm", include_str!("../../shaders/rms_norm.wgsl")),
     ("rope", include_str!("../../shaders/rope.wgsl")),
     ("sample", include_str!("../../shaders/sample.wgsl")),

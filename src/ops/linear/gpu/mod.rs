@@ -150,7 +150,7 @@ impl<'a> Call<'a> {
 
     fn launch(&self, product: &Product<'_>) -> Result<Launch> {
         let few = self.tokens <= self.cx.caps.few_tokens;
-        let file = if few { matvec::file(product.gated) } else { matmul::file(product.gated) };
+        let file = if few { matvec::file(product.gated) } else { matmul::file(&self.cx.caps) };
         let mut kernel = KernelBuilder::new(file, &self.variant(product)?);
         self.inputs(&mut kernel, product)?;
         self.stores(&mut kernel, product)?;
@@ -170,6 +170,7 @@ impl<'a> Call<'a> {
         let layout = self.cx.input(self.matrix(product.matrix)?)?.weight()?.layout;
         let mut name = layout.name();
         for (used, word) in [
+            (product.gated && self.tokens > self.cx.caps.few_tokens, " gated"),
             (self.norm.is_some(), " norm"),
             (self.op.bias, " bias"),
             (product.residual, " residual"),
