@@ -20,8 +20,12 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     var sum_6 = vec4<f32>(0.0);
     var sum_7 = vec4<f32>(0.0);
     for (var k0 = 0u; k0 < K8; k0 += STEP) {
-        stage_activations(first_token, k0, local);
-        stage_weights(wg.y, k0, local);
+        for (var i = local; i < BM * STEP * 2u; i += WG) {
+            stage_quad(i, x_quad(first_token, k0, i));
+        }
+        for (var i = local; i < HALF / 2u * STEP; i += WG) {
+            stage_step(i, w_step(wg.y, k0, i));
+        }
         workgroupBarrier();
         for (var k4 = 0u; k4 < STEP * 2u; k4++) {
             let b = row * STRIDE + k4;

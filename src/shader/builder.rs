@@ -93,7 +93,14 @@ impl KernelBuilder {
     #[must_use]
     pub fn new(file: &'static str, variant: &str) -> Self {
         let name = if variant.is_empty() { file.to_owned() } else { format!("{file} {variant}") };
-        Self { name, enables: String::new(), header: String::new(), parts: vec![file], bindings: Vec::new(), weight_bytes: 0 }
+        Self {
+            name,
+            enables: String::new(),
+            header: String::new(),
+            parts: vec![file],
+            bindings: Vec::new(),
+            weight_bytes: 0,
+        }
     }
 
     /// `const <name>: u32 = <value>;`

@@ -33,12 +33,13 @@ impl Caps {
         Self { parallel: 1024, few_tokens: 16, ..self }
     }
 
-    /// These capabilities without the most daring one that they have; `None` when there is none to give up.
+    /// These capabilities without the most daring one that they have, and that one's name; `None` when there is none
+    /// to give up.
     #[must_use]
-    pub fn step_down(self) -> Option<Self> {
+    pub fn step_down(self) -> Option<(Self, &'static str)> {
         match self {
-            Self { matrix: true, .. } => Some(Self { matrix: false, ..self }),
-            Self { f16: true, .. } => Some(Self { f16: false, ..self }),
+            Self { matrix: true, .. } => Some((Self { matrix: false, ..self }, "matrix units")),
+            Self { f16: true, .. } => Some((Self { f16: false, ..self }, "f16")),
             _ => None,
         }
     }

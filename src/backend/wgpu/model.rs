@@ -9,7 +9,7 @@ use super::state::State;
 use crate::backend::{
     BackendReport, BoxFuture, DeviceSampling, Executable, KernelTime, KvType, LoadRequest, MemoryUse, SelfTest,
 };
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::graph::{Dims, Graph};
 use crate::plan::Plan;
 use crate::quant::{BlockFormat, PackedLayout};
@@ -77,7 +77,28 @@ impl Model {
         Draft::new(&self.graph, plan, &self.shared.target)
     }
 
+    /// Makes everything ready. Where the device computes a kernel wrongly or refuses it, does without the capability
+    /// that is likeliest to blame, and says so in the self-test.
     async fn prepare(&mut self) -> Result<()> {
+        let mut given_up = Vec::new();
+        loop {
+            let error = match self.try_prepare().await {
+                Ok(mut ready) => {
+                    ready.self_test.extend(given_up);
+                    self.ready = Some(ready);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ErrorKind::Internal => error,
+                Err(error) => return Err(error),
+            };
+            let Some((caps, without)) = self.gpu.caps.step_down() else { return Err(error) };
+            given_up.push(SelfTest { kernel: without.to_owned(), error: Some(error.to_string()) });
+            self.gpu.caps = caps;
+            self.shared.target.caps = caps;
+        }
+    }
+
+    async fn try_prepare(&mut self) -> Result<Ready> {
         let capacity = self.shared.target.capacity.max(1);
         let drafts = buckets(&self.gpu.caps).iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
         let drafts = drafts.map(|tokens| self.draft(*tokens, 1)).collect::<Result<Vec<_>>>()?;
@@ -99,8 +120,7 @@ impl Model {
         let encoder = gpu.encoder();
         gpu.submit_and_read(encoder, &self.shared.state, 1).await?;
         let self_test = self_test(gpu, &self.graph, &self.layouts, self.kv_type).await?;
-        self.ready = Some(Ready { pool, programs, greedy, drawn, kernels, self_test });
-        Ok(())
+        Ok(Ready { pool, programs, greedy, drawn, kernels, self_test })
     }
 
     fn check_range(&self, position: usize, tokens: usize) -> Result<()> {

@@ -10,7 +10,7 @@ use crate::error::{ErrorKind, Result};
 use crate::graph::{CacheSpec, Fact, GraphBuilder, Operator, ReferenceCx};
 use crate::kernels::CpuCx;
 use crate::ops::cases::{self, Case, CaseInput, Random};
-use crate::ops::{Add, Embed, Linear, RmsNorm};
+use crate::ops::{Add, Attention, Embed, Gate, Linear, RmsNorm};
 use crate::quant::{Codes, PackedLayout};
 use crate::shader::{Caps, Kernel, Launch, LaunchCx};
 use crate::tensor::Tensor;
@@ -33,12 +33,16 @@ fn tolerance(op: &str) -> f64 {
 
 /// Runs the cases that `wanted` takes, on a device with the capabilities `caps`.
 fn check_cases(caps: Caps, kv_type: KvType, wanted: impl Fn(&Case) -> bool, tolerance: impl Fn(&str) -> f64) {
+    check_all(caps, kv_type, &cases::cases().unwrap().into_iter().filter(wanted).collect::<Vec<_>>(), tolerance);
+}
+
+/// Runs these cases on a device with the capabilities `caps`.
+fn check_all(caps: Caps, kv_type: KvType, cases: &[Case], tolerance: impl Fn(&str) -> f64) {
     let mut gpu = gpu();
     gpu.caps = caps;
-    let cases: Vec<Case> = cases::cases().unwrap().into_iter().filter(wanted).collect();
     assert!(!cases.is_empty());
     let mut failures = Vec::new();
-    for case in &cases {
+    for case in cases {
         match block_on(check(&mut gpu, case, kv_type)) {
             Ok(outcome) if outcome.nmse <= tolerance(case.op.name()) => {}
             Ok(outcome) => failures.push(format!("{}: {:?}: error {:e}", case.name, outcome.kernels, outcome.nmse)),
@@ -64,6 +68,79 @@ fn linear_on_a_software_adapter_agrees_with_the_reference() {
 fn linear_staged_as_f16_agrees_with_the_reference() {
     assert!(gpu().caps.f16, "no f16 here");
     check_cases(Caps { f16: true, ..Caps::WEBGPU_MINIMUM }, KvType::F32, |case| case.op.name() == "linear", |_| 3e-7);
+}
+
+/// One of `values`.
+fn one_of(values: &[usize], random: &mut Random) -> usize {
+    values[random.bits() as usize % values.len()]
+}
+
+/// Around the borders of blocks of tokens, rows and columns.
+const EDGES: [usize; 16] = [1, 2, 5, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 128, 129];
+
+fn random_linear_cases(random: &mut Random) -> Vec<Case> {
+    let mut case = |_| {
+        let layout = cases::layouts()[random.bits() as usize % cases::layouts().len()];
+        let PackedLayout::Coded { group, .. } = layout else { return linear(layout, 1, random) };
+        linear(layout, group, random)
+    };
+    (0..200).map(&mut case).collect()
+}
+
+/// A product of many tokens with what the optimizer may fuse around it.
+fn linear(layout: PackedLayout, group: usize, random: &mut Random) -> Case {
+    let shape = (one_of(&EDGES, random).next_multiple_of(group), 5 + one_of(&EDGES, random));
+    let rows = one_of(&EDGES, random);
+    let bias = random.bits().is_multiple_of(2);
+    let residual = random.bits().is_multiple_of(2);
+    match random.bits() % 3 {
+        0 => cases::linear_case(Linear { bias, residual, ..Linear::PLAIN }, &[layout], &[rows], shape, random),
+        1 => {
+            let op = Linear { n_matrices: 2, gate: Some(Gate::Silu), bias, residual, ..Linear::PLAIN };
+            cases::linear_case(op, &[layout; 2], &[rows; 2], shape, random)
+        }
+        _ => {
+            let op = Linear { n_matrices: 3, norm: Some(1e-6), bias, ..Linear::PLAIN };
+            cases::linear_case(op, &[layout; 3], &[rows, one_of(&EDGES, random), rows], shape, random)
+        }
+    }
+    .unwrap()
+}
+
+#[test]
+fn linear_of_random_shapes_agrees_with_the_reference() {
+    check_all(Caps::WEBGPU_MINIMUM, KvType::F32, &random_linear_cases(&mut Random::new(13)), tolerance);
+}
+
+#[test]
+fn linear_of_random_shapes_staged_as_f16_agrees_with_the_reference() {
+    let caps = Caps { f16: true, ..Caps::WEBGPU_MINIMUM };
+    check_all(caps, KvType::F32, &random_linear_cases(&mut Random::new(14)), |_| 3e-7);
+}
+
+#[test]
+fn attention_of_random_shapes_agrees_with_the_reference() {
+    let mut random = Random::new(15);
+    let mut cases = Vec::new();
+    for head_dim in [64, 80, 96, 128, 256] {
+        for _ in 0..8 {
+            let n_kv_heads = one_of(&[1, 2, 3], &mut random);
+            let op = Attention {
+                cache: 0,
+                n_heads: n_kv_heads * one_of(&[1, 2, 4, 7], &mut random),
+                n_kv_heads,
+                head_dim,
+                scale: 0.1,
+                window: [None, Some(1), Some(33), Some(64)][random.bits() as usize % 4],
+                norm: None,
+                rotary: None,
+            };
+            let shape = (1 + one_of(&EDGES, &mut random), one_of(&EDGES, &mut random) - 1, 300);
+            cases.push(cases::attention_case(op, shape, &mut random).unwrap());
+        }
+    }
+    check_all(Caps::WEBGPU_MINIMUM, KvType::F32, &cases, tolerance);
+    check_all(Caps::WEBGPU_MINIMUM, KvType::F16, &cases, |_| 1e-6);
 }
 
 /// No software adapter has matrix units: the sources at least are sound.
@@ -251,6 +328,27 @@ fn the_self_test_names_a_wrong_kernel() {
     let error = block_on(test_cases(&mut gpu, &[case], KvType::F32)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Internal);
     assert!(error.message().ends_with("in rms_norm"), "{error}");
+}
+
+/// Matrix units where there are none stand for ones that a driver gets wrong.
+#[test]
+fn a_model_does_without_what_the_device_gets_wrong() {
+    let mut builder = GraphBuilder::default();
+    let x = builder.constant("x", Tensor::f32([1, 64], vec![1.0; 64]).unwrap());
+    let matrix = builder.matrix("matrix", 8, 64);
+    let output = builder.op("product", Linear::PLAIN, &[x, matrix]).unwrap();
+    let graph = Arc::new(builder.finish(&[output]));
+    let mut gpu = gpu();
+    gpu.caps = Caps { f16: true, matrix: true, ..Caps::WEBGPU_MINIMUM };
+    let layouts = vec![PackedLayout::F16];
+    let mut model = Model::new(gpu, LoadRequest { graph, layouts, capacity: 8, kv_type: KvType::F32 }).unwrap();
+    block_on(model.finish()).unwrap();
+    let report = model.report();
+    let faults: Vec<_> = report.self_test.iter().filter(|test| test.error.is_some()).collect();
+    assert_eq!(faults.iter().map(|test| test.kernel.as_str()).collect::<Vec<_>>(), ["matrix units"]);
+    assert!(report.self_test.iter().any(|test| test.error.is_none() && test.kernel.starts_with("matmul f16")));
+    block_on(model.forward(&[0], 0)).unwrap();
+    assert_eq!(block_on(model.logits()).unwrap(), [0.0; 8]);
 }
 
 #[test]
