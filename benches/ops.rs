@@ -41,7 +41,7 @@ fn matrix(layout: PackedLayout, rows: usize, columns: usize) -> Result<CpuMatrix
     for word in packed.low.iter_mut().chain(&mut packed.high) {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         // For f16 and f32 this is a normal number of moderate size.
-        *word = (state >> 1) & 0x3FFF_3FFF;
+        *word = (state >> 1) & 0x3FFF_3FFF | 0x1000_1000;
     }
     packed.scales.fill(0x2C00_2C00);
     CpuMatrix::new(&packed)

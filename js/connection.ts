@@ -1,6 +1,8 @@
 // The caller's side of the line to one engine's host: numbers calls, matches answers, and notices when the host is gone.
 
 import { EdgeError, toEdgeError } from './errors.js';
+import { BASE_CHOICE, importModule, startWorker, withoutThreads } from './modules.js';
+import type { ModuleChoice } from './modules.js';
 import { unreachable } from './protocol.js';
 import type { Call, CallName, Calls, FromHost, Port, ToHost } from './protocol.js';
 import { CallerResources } from './resources.js';
@@ -29,7 +31,9 @@ interface Pending {
 /** A line to a host. */
 export class Connection {
   /** Whether a worker runs the host, and if not, why. */
-  worker = { used: false, reason: '' };
+  readonly worker: { used: boolean; reason: string };
+  /** The module of the host, unless the caller's worker has another. */
+  readonly choice: ModuleChoice;
   /** The caller's things that the host may use. */
   readonly resources: CallerResources;
   readonly #pending = new Map<number, Pending>();
@@ -38,10 +42,11 @@ export class Connection {
   #calls = 0;
   #end: EdgeError | null = null;
 
-  constructor(worker: EdgeOptions['worker'], ownFetch: typeof fetch | null) {
+  constructor(worker: EdgeOptions['worker'], ownFetch: typeof fetch | null, choice: ModuleChoice = BASE_CHOICE) {
     this.resources = new CallerResources((message) => this.#post(message), ownFetch);
-    const place = placeFor(worker);
+    const place = placeFor(worker, choice);
     this.worker = { used: place.worker !== null, reason: place.reason };
+    this.choice = place.worker || isNode() ? choice : withoutThreads(choice, place.reason);
     if (place.worker) this.#port = workerPort(place.worker, place.isOurs, (message) => this.#receive(message), (error) => this.#fail(error));
     else void this.#openLocal();
   }
@@ -88,10 +93,10 @@ export class Connection {
 
   async #openLocal(): Promise<void> {
     try {
-      const { EngineHost } = await import('./engine-host.js');
+      const [{ EngineHost }, module] = await Promise.all([import('./engine-host.js'), importModule(this.choice.name)]);
       if (this.#end) return;
       // Answers arrive as tasks of their own, never inside a call, as they do from a worker.
-      const host = new EngineHost((message) => queueMicrotask(() => this.#receive(message)));
+      const host = new EngineHost(module, (message) => queueMicrotask(() => this.#receive(message)));
       this.#port = { post: (message) => host.receive(message), close: () => {} };
       for (const message of this.#outbox.splice(0)) this.#port.post(message);
     } catch (error) {
@@ -160,24 +165,26 @@ interface Place {
   reason: string;
 }
 
+/** Why no worker will run the host; null when one will, if it can be started. */
+export function whyNoWorker(option: EdgeOptions['worker']): string | null {
+  if (option === false) return 'worker: false was asked for';
+  if (isNode()) return 'in Node the engine runs in the calling thread';
+  return hasWorkers() ? null : 'there are no workers here';
+}
+
 /** Where the host shall run. */
-function placeFor(option: EdgeOptions['worker']): Place {
+function placeFor(option: EdgeOptions['worker'], choice: ModuleChoice): Place {
   const here = (reason: string): Place => ({ worker: null, isOurs: false, reason });
-  if (option === false) return here('worker: false was asked for');
-  if (isNode()) return here('in Node the engine runs in the calling thread');
-  if (!hasWorkers()) return here('there are no workers here');
+  const reason = whyNoWorker(option);
+  if (reason !== null) return here(reason);
   if (typeof option === 'object' && !(option instanceof URL)) return { worker: option, isOurs: false, reason: "the caller's worker" };
   try {
-    return { worker: makeWorker(option), isOurs: true, reason: 'the default' };
+    const isNamed = typeof option === 'string' || option instanceof URL;
+    return { worker: isNamed ? new Worker(option, { type: 'module' }) : startWorker(choice.name), isOurs: true, reason: 'the default' };
   } catch (error) {
     // A page may not start a worker from another origin, for instance when the package comes from a CDN.
     return here(`a worker could not be started: ${error instanceof Error ? error.message : String(error)}`);
   }
-}
-
-function makeWorker(option: true | string | URL | undefined): Worker {
-  if (typeof option === 'string' || option instanceof URL) return new Worker(option, { type: 'module' });
-  return new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
 }
 
 function workerPort(worker: Worker, isOurs: boolean, receive: (message: FromHost) => void, fail: (error: EdgeError) => void): Port {

@@ -1,8 +1,9 @@
 // HanzoEdge: one loaded model for its users. It keeps the line to the engine's host, and opens a new one after a crash.
 
-import { Connection } from './connection.js';
+import { Connection, whyNoWorker } from './connection.js';
 import type { CallEvents } from './connection.js';
 import { EdgeError, toEdgeError } from './errors.js';
+import { chooseModule } from './modules.js';
 import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, loadOptions, plainMessages, wellFormed } from './options.js';
 import type { CallName, Calls, GenerateRequest } from './protocol.js';
 import { Session } from './session.js';
@@ -167,13 +168,16 @@ if (typeof Symbol.asyncDispose === 'symbol') {
 async function open(options: EdgeOptions): Promise<{ connection: Connection; diagnostics: Diagnostics }> {
   const { signal } = options;
   signal?.throwIfAborted();
-  const connection = new Connection(options.worker, options.fetch ?? null);
+  const choice = await chooseModule(options, whyNoWorker(options.worker));
+  signal?.throwIfAborted();
+  const connection = new Connection(options.worker, options.fetch ?? null, choice);
   const stop = () => { void connection.close(closed()); };
   signal?.addEventListener('abort', stop, { once: true });
   try {
-    const request = loadOptions(options, (stream) => connection.resources.keep(stream));
+    const request = loadOptions(options, (stream) => connection.resources.keep(stream), connection.choice);
     const facts = await connection.call('load', request, { onProgress: guarded(options.onProgress) }).answer;
-    return { connection, diagnostics: { ...facts, worker: connection.worker } };
+    const wasmReason = [connection.choice.reason, facts.wasmReason].filter(Boolean).join('; ');
+    return { connection, diagnostics: { ...facts, wasmReason, worker: connection.worker } };
   } catch (error) {
     signal?.throwIfAborted();
     const failure = toEdgeError(error);

@@ -7,6 +7,7 @@ import type { ErrorData } from './errors.js';
 import type { Generation } from './hanzo-edge.js';
 import { loadModel } from './loading.js';
 import type { Loaded } from './loading.js';
+import type { WasmModule } from './modules.js';
 import { unreachable } from './protocol.js';
 import type { Call, CallName, Calls, FromHost, GenerateReport, GenerateRequest, LoadOptions, LoadedFacts, ToHost } from './protocol.js';
 import { HostResources } from './resources.js';
@@ -14,6 +15,7 @@ import { isNode } from './support.js';
 import { callExport, hasTrapped } from './traps.js';
 import type { MemoryReport } from './types.js';
 import { startWasm, stopped, trapOf } from './wasm.js';
+import type { WasmInstance } from './wasm.js';
 
 /** What a step of a generation led to, from the WASM module. */
 type GenerationEvent =
@@ -32,14 +34,18 @@ export class EngineHost {
   readonly #post: (message: FromHost) => void;
   readonly #resources: HostResources;
   readonly #running = new Map<number, Running>();
-  #memory: WebAssembly.Memory | null = null;
+  readonly #module: WasmModule;
+  #wasm: WasmInstance | null = null;
+  /** Threads of the module that work for this engine. */
+  #threads = 0;
   #loaded: Loaded | null = null;
   #isClosed = false;
   /** The last call into the module and the last generation: the next one waits for it. */
   #lastCall: Promise<unknown> = Promise.resolve();
   #lastGeneration: Promise<unknown> = Promise.resolve();
 
-  constructor(post: (message: FromHost) => void) {
+  constructor(module: WasmModule, post: (message: FromHost) => void) {
+    this.#module = module;
     this.#post = (message) => { if (!this.#isClosed) post(message); };
     this.#resources = new HostResources(this.#post);
     this.#post({ type: 'ready' });
@@ -74,7 +80,7 @@ export class EngineHost {
     try {
       this.#post({ type: 'answer', id, value: await this.#do(id, call, running) });
     } catch (error) {
-      const trap = trapOf(error);
+      const trap = trapOf(error, this.#module);
       if (trap) this.#crash(trap, true);
       else this.#post({ type: 'error', id, error: toErrorData(error) });
     } finally {
@@ -97,23 +103,32 @@ export class EngineHost {
   }
 
   async #load(id: number, options: LoadOptions, signal: AbortSignal): Promise<LoadedFacts> {
-    const { memory } = await startWasm({ url: options.wasmUrl, binary: options.wasmBinary });
-    this.#memory = memory;
-    const loaded = await loadModel(options, {
-      signal,
-      fetch: options.ownFetch ? this.#resources.fetch : (input, init) => fetch(input, init),
-      openStream: this.#resources.stream,
-      onProgress: (progress) => this.#post({ type: 'progress', id, progress }),
-    });
-    if (signal.aborted) {
-      // The caller left during the last step.
-      loaded.engine.free();
-      loaded.gpu?.destroy();
-      throw new EdgeError('closed', 'the load was called off');
+    const wasm = await startWasm(this.#module, { url: options.wasmUrl, binary: options.wasmBinary });
+    this.#wasm = wasm;
+    const wanted = options.engine.threads - 1;
+    const { started, fault } = (await wasm.threads?.add(wanted)) ?? { started: 0, fault: null };
+    this.#threads = started;
+    try {
+      const loaded = await loadModel({ ...options, engine: { ...options.engine, threads: 1 + started } }, {
+        module: this.#module,
+        signal,
+        fetch: options.ownFetch ? this.#resources.fetch : (input, init) => fetch(input, init),
+        openStream: this.#resources.stream,
+        onProgress: (progress) => this.#post({ type: 'progress', id, progress }),
+      });
+      if (signal.aborted) {
+        // The caller left during the last step.
+        loaded.engine.free();
+        loaded.gpu?.destroy();
+        throw new EdgeError('closed', 'the load was called off');
+      }
+      loaded.gpu?.onLost((reason) => this.#crash({ code: 'device-lost', message: `the GPU device was lost: ${reason}` }, false));
+      this.#loaded = loaded;
+      return { ...loaded.facts, wasmReason: fault ?? '' };
+    } catch (error) {
+      if (!hasTrapped()) void this.#releaseThreads();
+      throw error;
     }
-    loaded.gpu?.onLost((reason) => this.#crash({ code: 'device-lost', message: `the GPU device was lost: ${reason}` }, false));
-    this.#loaded = loaded;
-    return loaded.facts;
   }
 
   async #generate(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
@@ -170,7 +185,7 @@ export class EngineHost {
 
   #memoryReport(report: string): MemoryReport {
     const parts = JSON.parse(report) as Pick<MemoryReport, 'weightsBytes' | 'kvBytes' | 'scratchBytes' | 'gpuBytes'>;
-    const wasmBytes = this.#memory?.buffer.byteLength ?? 0;
+    const wasmBytes = this.#wasm?.memory.buffer.byteLength ?? 0;
     // WASM memory never shrinks, so that its size is also its peak.
     return { ...parts, wasmBytes, peakBytes: wasmBytes + parts.gpuBytes };
   }
@@ -180,9 +195,24 @@ export class EngineHost {
     await this.#lastCall.catch(() => {});
     const loaded = this.#loaded;
     this.#loaded = null;
-    if (!hasTrapped()) loaded?.engine.free();
+    if (!hasTrapped()) {
+      loaded?.engine.free();
+      await this.#releaseThreads();
+    }
     loaded?.gpu?.destroy();
     return null;
+  }
+
+  #freeAfterLoss(loaded: Loaded | null): void {
+    if (hasTrapped()) return;
+    loaded?.engine.free();
+    void this.#releaseThreads();
+  }
+
+  async #releaseThreads(): Promise<void> {
+    const count = this.#threads;
+    this.#threads = 0;
+    await this.#wasm?.threads?.release(count);
   }
 
   /** Tells the end. After a trap the module's memory must not be touched; otherwise the model is freed. */
@@ -193,7 +223,8 @@ export class EngineHost {
     this.#loaded = null;
     loaded?.gpu?.destroy();
     for (const { control } of this.#running.values()) control.abort();
-    if (!isTrap) void this.#lastCall.catch(() => {}).then(() => { if (!hasTrapped()) loaded?.engine.free(); });
+    if (isTrap) this.#wasm?.threads?.end();
+    else void this.#lastCall.catch(() => {}).then(() => this.#freeAfterLoss(loaded));
   }
 }
 

@@ -60,4 +60,5 @@ export interface InitOutput {
   readonly memory: WebAssembly.Memory;
 }
 
-export default function init(source: { module_or_path: WebAssembly.Module }): Promise<InitOutput>;
+/** `memory` and `thread_stack_size` are for modules with threads. */
+export default function init(source: { module_or_path: WebAssembly.Module; memory?: WebAssembly.Memory; thread_stack_size?: number }): Promise<InitOutput>;

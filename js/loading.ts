@@ -6,16 +6,15 @@ import { FileWindow, openFile } from './files.js';
 import type { FileContext, FileStream, PlacedFile } from './files.js';
 import { adapterName, probeGpu } from './gpu.js';
 import type { Gpu } from './gpu.js';
-import { Loader, Sha256, registry } from './hanzo-edge.js';
 import type { Engine } from './hanzo-edge.js';
 import { resolveHub } from './hub.js';
+import type { WasmModule } from './modules.js';
 import { cacheFolder, node } from './node.js';
 import { TransferProgress } from './progress.js';
 import type { FileSpec, LoadOptions, LoadedFacts } from './protocol.js';
 import { isNode } from './support.js';
 import { callExport, hasTrapped, noteTrap } from './traps.js';
 import type { BackendName, Progress } from './types.js';
-import { MODULE_FILE } from './wasm.js';
 
 /** What the loader of the WASM module is told. */
 interface LoaderOptions {
@@ -38,6 +37,8 @@ type EngineFacts = Pick<LoadedFacts, 'backend' | 'reason' | 'rejected' | 'device
 
 /** What a load may use of its surroundings. */
 export interface LoadContext {
+  /** The module, started. */
+  module: WasmModule;
   signal: AbortSignal;
   fetch: typeof fetch;
   openStream(resource: number): ReadableStream<Uint8Array>;
@@ -48,13 +49,13 @@ export interface LoadContext {
 export interface Loaded {
   engine: Engine;
   gpu: Gpu | null;
-  facts: LoadedFacts;
+  facts: Omit<LoadedFacts, 'wasmReason'>;
 }
 
-/** Loads a model. The WASM module must have been started. */
+/** Loads a model. */
 export async function loadModel(options: LoadOptions, context: LoadContext): Promise<Loaded> {
   const store = await openStore(options.cache);
-  const fileContext: FileContext = { ...context, headers: options.headers, store, makeHasher: () => new Sha256() };
+  const fileContext: FileContext = { ...context, headers: options.headers, store, makeHasher: () => new context.module.glue.Sha256() };
   const specs = await placeFiles(options.files, { ...context, headers: options.headers });
   const files = new ModelFiles(specs, fileContext, context.onProgress);
   try {
@@ -66,7 +67,7 @@ export async function loadModel(options: LoadOptions, context: LoadContext): Pro
     if (facts.backend !== 'webgpu') gpu?.destroy();
     const allRejected = mergeRejected(rejected, facts.rejected);
     const cache = { kind: files.origin === 'caller' ? 'none' : (store?.kind ?? 'none'), hit: files.origin === 'cache' };
-    return { engine, gpu: facts.backend === 'webgpu' ? gpu : null, facts: { ...facts, reason: reasonOf(options, facts, allRejected), rejected: allRejected, ...adapter, wasmModule: MODULE_FILE, cache } };
+    return { engine, gpu: facts.backend === 'webgpu' ? gpu : null, facts: { ...facts, reason: reasonOf(options, facts, allRejected), rejected: allRejected, ...adapter, wasmModule: `${context.module.name}.wasm`, cache } };
   } catch (error) {
     await files.abandon(error);
     throw error;
@@ -93,7 +94,7 @@ async function load(options: LoadOptions, files: ModelFiles, context: LoadContex
   const rejected: Rejected = !probe.gpu && options.backend === 'auto' ? [{ backend: 'webgpu', reason: probe.reason }] : [];
   const { gpu } = probe;
   const loaderOptions: LoaderOptions = { backend: options.backend, lengths: files.lengths, rejected, engine: options.engine };
-  const loader = new Loader(JSON.stringify(loaderOptions));
+  const loader = new context.module.glue.Loader(JSON.stringify(loaderOptions));
   const open = () => callExport(() => loader.open());
   try {
     for (;;) {
@@ -144,18 +145,18 @@ interface RegistryRow {
 }
 
 /** Looks up what only a name says. */
-async function placeFiles(specs: FileSpec[], context: { fetch: typeof fetch; headers: [string, string][]; signal: AbortSignal }): Promise<PlacedFile[]> {
+async function placeFiles(specs: FileSpec[], context: Pick<LoadContext, 'module' | 'fetch' | 'signal'> & { headers: [string, string][] }): Promise<PlacedFile[]> {
   const placed: PlacedFile[] = [];
   for (const spec of specs) {
     if (spec.kind === 'hub') placed.push(...(await resolveHub(spec, context)));
-    else if (spec.kind === 'name') placed.push(await fromRegistry(spec.name));
+    else if (spec.kind === 'name') placed.push(await fromRegistry(spec.name, context.module));
     else placed.push(spec);
   }
   return placed;
 }
 
-async function fromRegistry(name: string): Promise<PlacedFile> {
-  const rows = JSON.parse(registry()) as RegistryRow[];
+async function fromRegistry(name: string, { glue }: WasmModule): Promise<PlacedFile> {
+  const rows = JSON.parse(glue.registry()) as RegistryRow[];
   const row = rows.find((candidate) => candidate.name === name);
   if (!row) {
     throw new EdgeError('not-found', `no model is named ${JSON.stringify(name)}; known: ${rows.map((known) => known.name).join(', ')} (or give a URL)`, { path: 'model' });

@@ -4,6 +4,7 @@ import type * as FsPromises from 'node:fs/promises';
 import type * as Os from 'node:os';
 import type * as Path from 'node:path';
 import type * as Url from 'node:url';
+import type * as WorkerThreads from 'node:worker_threads';
 
 /** The modules this package uses in Node. */
 export interface NodeModules {
@@ -11,6 +12,7 @@ export interface NodeModules {
   os: typeof Os;
   path: typeof Path;
   url: typeof Url;
+  workers: typeof WorkerThreads;
 }
 
 /** Node's modules. */
@@ -21,6 +23,7 @@ export function node(): NodeModules {
     os: load('node:os') as typeof Os,
     path: load('node:path') as typeof Path,
     url: load('node:url') as typeof Url,
+    workers: load('node:worker_threads') as typeof WorkerThreads,
   };
 }
 

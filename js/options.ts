@@ -2,6 +2,8 @@
 // the engine's to check, with the same messages on every platform.
 
 import { EdgeError } from './errors.js';
+import { BASE_CHOICE } from './modules.js';
+import type { ModuleChoice } from './modules.js';
 import type { EngineOptions, GenerateRequest, LoadOptions, PlainMessage, SamplingOptions } from './protocol.js';
 import { describeSource } from './source.js';
 import type { KeepStream } from './source.js';
@@ -40,7 +42,7 @@ export function checkEdgeOptions(options: EdgeOptions): void {
   for (const name of ['quantization', 'kvCache', 'backend', 'powerPreference', 'cache'] as const) checkChoice(name, options[name]);
   checkWhole('maxContextTokens', options.maxContextTokens, 1, 2 ** 31);
   checkWhole('maxMemoryBytes', options.maxMemoryBytes, 1, Number.MAX_SAFE_INTEGER);
-  checkWhole('threads', options.threads, 1, 1024);
+  checkWhole('threads', options.threads, 1, 256);
   checkType('chatTemplate', options.chatTemplate, 'string');
   checkType('fetch', options.fetch, 'function');
   checkType('onProgress', options.onProgress, 'function');
@@ -48,7 +50,7 @@ export function checkEdgeOptions(options: EdgeOptions): void {
 }
 
 /** What a load request says; streams among the files stay with `keepStream`. */
-export function loadOptions(options: EdgeOptions, keepStream: KeepStream): LoadOptions {
+export function loadOptions(options: EdgeOptions, keepStream: KeepStream, { threads }: ModuleChoice = BASE_CHOICE): LoadOptions {
   const base = typeof location === 'undefined' ? undefined : location.href;
   const { powerPreference, wasmUrl } = options;
   return {
@@ -60,16 +62,16 @@ export function loadOptions(options: EdgeOptions, keepStream: KeepStream): LoadO
     ownFetch: options.fetch !== undefined,
     wasmUrl: wasmUrl === undefined ? null : wasmUrl instanceof URL || base === undefined ? String(wasmUrl) : new URL(wasmUrl, base).href,
     wasmBinary: options.wasmBinary ?? null,
-    engine: engineOptions(options),
+    engine: engineOptions(options, threads),
   };
 }
 
-function engineOptions({ maxContextTokens, maxMemoryBytes, kvCache, threads, chatTemplate }: EdgeOptions): EngineOptions {
+function engineOptions({ maxContextTokens, maxMemoryBytes, kvCache, chatTemplate }: EdgeOptions, threads: number): EngineOptions {
   return {
     kvCache: kvCache ?? 'auto',
+    threads,
     ...(maxContextTokens === undefined ? {} : { maxContextTokens }),
     ...(maxMemoryBytes === undefined ? {} : { maxMemoryBytes }),
-    ...(threads === undefined ? {} : { threads }),
     ...(chatTemplate === undefined ? {} : { chatTemplate }),
   };
 }

@@ -36,7 +36,7 @@ export interface EngineOptions {
   maxContextTokens?: number;
   maxMemoryBytes?: number;
   kvCache: 'auto' | 'f16' | 'f32';
-  threads?: number;
+  threads: number;
   chatTemplate?: string;
 }
 

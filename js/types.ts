@@ -44,15 +44,22 @@ export interface EdgeOptions {
   maxMemoryBytes?: number;
   /** 'auto' takes a real GPU where there is one, else the CPU; `diagnostics` says why. */
   backend?: 'auto' | 'webgpu' | 'cpu';
+  /**
+   * CPU threads, the engine's own included. Default: about half the logical processors, at most 8. One where the page is
+   * not cross-origin isolated, where no worker runs the engine, and where a GPU does; `diagnostics.wasmReason` says so.
+   */
   threads?: number;
   powerPreference?: 'low-power' | 'high-performance';
   /** A Jinja chat template in place of the file's own. */
   chatTemplate?: string;
-  /** The package's .wasm file, or, ending in '/', the folder it is in. */
+  /**
+   * Ending in '/': the folder of the package's .wasm files, of which the best is taken. Otherwise one of these files,
+   * under its own name, or the base module under another.
+   */
   wasmUrl?: string | URL;
-  /** The bytes of the package's .wasm file. */
+  /** The bytes of the base module, hanzo-edge.wasm. */
   wasmBinary?: BufferSource;
-  /** `false` runs in the caller's thread; a URL names a copy of the package's worker.js; or a worker that runs it. */
+  /** `false` runs in the caller's thread; a URL names a copy of the package's worker.js (or another of its workers); or a worker that runs it. */
   worker?: boolean | string | URL | Worker;
   /** Where downloads are kept. 'auto': the origin's private files, else the Cache API, else memory. In Node a folder. */
   cache?: 'auto' | 'opfs' | 'cache-api' | 'memory' | 'none';
@@ -172,7 +179,10 @@ export interface Diagnostics {
   adapter?: AdapterFacts;
   /** The device as the backend names it: the adapter, or the instruction set. */
   device: string;
+  /** The file of the WASM module. */
   wasmModule: string;
+  /** Why this module, and why not more threads. */
+  wasmReason: string;
   threads: number;
   /** Whether a worker runs it, and if not, why. */
   worker: { used: boolean; reason: string };

@@ -1,37 +1,52 @@
-// Fetches, compiles and instantiates the WASM module, once per thread, and knows when it stopped.
+// Fetches, compiles and instantiates WASM modules, each once per thread of JS, and knows when they stopped.
 
-import init, { lastPanic } from './hanzo-edge.js';
-import type { InitOutput } from './hanzo-edge.js';
 import { EdgeError } from './errors.js';
 import type { ErrorData } from './errors.js';
+import type { ModuleName, WasmModule } from './modules.js';
 import { node } from './node.js';
 import { hasWasmSimd, isNode } from './support.js';
+import { Threads } from './threads.js';
 import { hasTrapped, noteTrap, trapData } from './traps.js';
 
-/** The file stem of the module, in diagnostics and in the package. */
-export const MODULE_FILE = 'hanzo-edge.wasm';
-
-/** Where the module comes from. */
+/** Where the module comes from, when not from its place in the package. */
 export interface WasmSource {
   url: string | null;
   binary: BufferSource | null;
 }
 
-let started: Promise<InitOutput> | null = null;
+/** A module that runs. */
+export interface WasmInstance {
+  memory: WebAssembly.Memory;
+  /** Null where the module has none. */
+  threads: Threads | null;
+}
 
-/** Instantiates the module; later calls get the same instance. A failure is not remembered. */
-export function startWasm(source: WasmSource): Promise<InitOutput> {
+/**
+ * Pages of 64 KiB of a shared memory: what the modules begin with (scripts/lib/wasm.mjs, and one that wasm-bindgen adds),
+ * and what it may grow to, the first that the platform grants.
+ */
+const FIRST_PAGES = 129;
+const MOST_PAGES = [65_536, 32_768, 16_384];
+
+const started = new Map<ModuleName, Promise<WasmInstance>>();
+
+/** Instantiates a module; later calls get the same instance. A failure is not remembered. */
+export function startWasm(module: WasmModule, source: WasmSource): Promise<WasmInstance> {
   if (hasTrapped()) return Promise.reject(stopped());
-  started ??= start(source).catch((error: unknown) => {
-    started = null;
-    throw error;
-  });
-  return started;
+  let instance = started.get(module.name);
+  if (!instance) {
+    instance = start(module, source).catch((error: unknown) => {
+      started.delete(module.name);
+      throw error;
+    });
+    started.set(module.name, instance);
+  }
+  return instance;
 }
 
 /** Error data when `error` is a trap, after which the module must not be used; null for any other error. */
-export function trapOf(error: unknown): ErrorData | null {
-  return noteTrap(error) ? trapData(error, readPanic()) : null;
+export function trapOf(error: unknown, module: WasmModule): ErrorData | null {
+  return noteTrap(error) ? trapData(error, readPanic(module)) : null;
 }
 
 /** Why nothing more can be done in this thread after a trap. */
@@ -39,27 +54,42 @@ export function stopped(): EdgeError {
   return new EdgeError('closed', 'the WASM module of this thread stopped after a fault; only a new worker or page can start it again');
 }
 
-function readPanic(): string | undefined {
+function readPanic({ glue }: WasmModule): string | undefined {
   try {
-    return lastPanic();
+    return glue.lastPanic();
   } catch {
     return undefined;
   }
 }
 
-async function start(source: WasmSource): Promise<InitOutput> {
+async function start(module: WasmModule, source: WasmSource): Promise<WasmInstance> {
   if (!hasWasmSimd()) throw new EdgeError('unsupported-model', 'this platform has no WebAssembly SIMD');
-  const module = source.binary ? await compile(source.binary, 'wasmBinary') : await fetchModule(moduleUrl(source.url));
+  const compiled = source.binary ? await compile(source.binary, 'wasmBinary') : await fetchModule(moduleUrl(module, source.url));
+  const shared = module.threads ? { memory: sharedMemory() } : {};
   try {
-    return await init({ module_or_path: module });
+    const { memory } = await module.glue.default({ module_or_path: compiled, ...shared });
+    return { memory, threads: module.threads && new Threads(module.threads, { module: compiled, memory }) };
   } catch (error) {
     throw new EdgeError('internal', `the WASM module does not fit this version of the package: ${messageOf(error)}`, { cause: error });
   }
 }
 
-function moduleUrl(url: string | null): URL {
-  if (url === null) return new URL('./hanzo-edge.wasm', import.meta.url);
-  return new URL(url.endsWith('/') ? url + MODULE_FILE : url, import.meta.url);
+/** A memory that threads share. Its largest size is reserved at once, which small devices refuse. */
+function sharedMemory(): WebAssembly.Memory {
+  let fault: unknown;
+  for (const maximum of MOST_PAGES) {
+    try {
+      return new WebAssembly.Memory({ initial: FIRST_PAGES, maximum, shared: true });
+    } catch (error) {
+      fault = error;
+    }
+  }
+  throw new EdgeError('out-of-memory', `no memory could be shared with threads: ${messageOf(fault)}; threads: 1 needs none`, { cause: fault });
+}
+
+function moduleUrl(module: WasmModule, url: string | null): URL {
+  if (url === null) return module.url;
+  return new URL(url.endsWith('/') ? `${url}${module.name}.wasm` : url, import.meta.url);
 }
 
 async function fetchModule(url: URL): Promise<WebAssembly.Module> {

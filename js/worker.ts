@@ -1,11 +1,6 @@
-// The entry of the package's worker: an engine's host behind messages. Imports are static, which some bundlers require.
+// The entry of the package's worker with the module hanzo-edge. Imports are static, which some bundlers require.
 
-import { EngineHost } from './engine-host.js';
-import type { ToHost } from './protocol.js';
+import { MODULE } from './module.js';
+import { serveEngine } from './worker-host.js';
 
-const scope = globalThis as unknown as {
-  postMessage(message: unknown): void;
-  onmessage: ((event: MessageEvent<ToHost>) => void) | null;
-};
-const host = new EngineHost((message) => scope.postMessage(message));
-scope.onmessage = (event) => host.receive(event.data);
+serveEngine(MODULE);

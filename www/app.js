@@ -62,12 +62,13 @@ function showStats({ live, result }) {
 
 function showFacts() {
   showStats({});
-  const { backend, device, reason, threads, contextTokens, worker, cache } = edge.diagnostics;
+  const { backend, device, reason, threads, wasmModule, wasmReason, contextTokens, worker, cache } = edge.diagnostics;
   settings.showFacts({
     Backend: BACKENDS[backend],
     Device: device,
     Why: reason,
     Threads: String(threads),
+    'WASM module': `${wasmModule} (${wasmReason})`,
     Context: `${contextTokens} tokens`,
     'Runs in': worker.used ? 'a worker' : 'the page',
     Model: cache.hit ? `from this browser's cache (${cache.kind})` : cache.kind === 'none' ? 'not kept' : `downloaded, kept (${cache.kind})`,

@@ -7,7 +7,7 @@ import { Stop, must } from './shell.mjs';
 import { MODULES } from './wasm.mjs';
 
 const NPM = process.platform === 'win32' ? 'npm.cmd' : 'npm';
-const WANTED = ['package.json', 'README.md', 'LICENSE-MIT', 'LICENSE-APACHE', 'dist/index.js', 'dist/index.d.ts', 'dist/worker.js'];
+const WANTED = ['package.json', 'README.md', 'LICENSE-MIT', 'LICENSE-APACHE', 'dist/index.js', 'dist/index.d.ts', 'dist/thread.js', 'dist/thread-relaxed.js'];
 const ALLOWED = /^(package\.json|README\.md|LICENSE-(MIT|APACHE)|dist\/[\w.-]+\.(js|d\.ts|wasm)|dist\/[\w.-]+\.wasm\.d\.ts)$/;
 
 /** Packs, compares the contents with what belongs there, installs the package elsewhere and imports it. */
@@ -24,7 +24,7 @@ export async function checkPackage() {
 }
 
 function checkContents(paths) {
-  const wanted = [...WANTED, ...MODULES.flatMap(({ name }) => [`dist/${name}.js`, `dist/${name}.wasm`])];
+  const wanted = [...WANTED, ...MODULES.flatMap(({ name }) => [`dist/${name}.js`, `dist/${name}.wasm`, `dist/${workerOf(name)}.js`])];
   const missing = wanted.filter((path) => !paths.includes(path));
   const surplus = paths.filter((path) => !ALLOWED.test(path));
   if (missing.length > 0) throw new Stop(`the package lacks ${missing.join(', ')}`);
@@ -37,10 +37,16 @@ async function checkImport(folder, tarball) {
   mkdirSync(inside, { recursive: true });
   writeFileSync(join(user, 'package.json'), '{ "type": "module" }');
   await must('unpacking the package', 'tar', ['-xzf', join(folder, tarball), '-C', inside, '--strip-components=1'], { quiet: true });
+  const files = MODULES.flatMap(({ name }) => [`${name}.wasm`, workerOf(name)]);
   const program = `const { HanzoEdge, EdgeError } = await import('@hanzo/edge');
     if (typeof HanzoEdge.init !== 'function' || typeof EdgeError !== 'function') throw new Error('its exports are not there');
     const { createRequire } = await import('node:module');
-    createRequire(import.meta.url).resolve('@hanzo/edge/hanzo-edge.wasm');`;
+    for (const file of ${JSON.stringify(files)}) createRequire(import.meta.url).resolve('@hanzo/edge/' + file);`;
   writeFileSync(join(user, 'user.js'), program);
   await must('importing the installed package', process.execPath, ['user.js'], { cwd: user, quiet: true });
+}
+
+/** The name of a module's worker. */
+function workerOf(name) {
+  return name.replace('hanzo-edge', 'worker');
 }

@@ -7,6 +7,7 @@ import { ROOT, run, say, which } from './shell.mjs';
 
 const TARGET = 'wasm32-unknown-unknown';
 const RUSTUP_LIMIT_MS = 15_000;
+const BUILD_STD = ['-Zbuild-std=std,panic_abort'];
 /** Debian's browser toolchain, whose sources build the standard library for WASM. */
 const DEBIAN_PACKAGES = ['rustc-web', 'cargo-web', 'rust-web-src', 'rust-web-llvm', 'lld-22'];
 
@@ -23,23 +24,32 @@ export async function findRust() {
 }
 
 /**
- * Finds a way to compile for WASM: `{ found, route }` or `{ missing, apt?, hint? }`.
- * A route is `{ name, cargo, env, args }`: the program, its environment and its extra arguments.
- * `install` allows `rustup target add`, which needs a network and may hang, hence its time limit.
+ * Finds the ways to compile for WASM: `{ found, route, threads }` or `{ missing, apt?, hint? }`.
+ * A route is `{ name, cargo, env, args }`: the program, its environment and its extra arguments; `threads` is the one
+ * for modules with threads. `install` allows rustup to add parts, which needs a network and may hang, hence its limit.
  */
 export async function findWasmTarget({ install = true } = {}) {
-  const installed = await installedTarget();
-  if (installed) return installed;
-  const debian = await debianToolchain();
-  if (debian) return debian;
+  const target = await findTarget(install);
+  if (!target.route) return target;
+  const threads = await withAtomics(target.route, install);
+  return threads ? { ...target, threads } : { missing: "the sources of Rust's standard library", apt: DEBIAN_PACKAGES, hint: 'run `rustup component add rust-src`' };
+}
+
+async function findTarget(install) {
+  const found = (await installedTarget()) ?? (await debianToolchain());
+  if (found) return found;
   if (install && which('rustup')) {
-    say(`setup: rustup target add ${TARGET} (up to ${RUSTUP_LIMIT_MS / 1000} s)`);
-    await run('rustup', ['target', 'add', TARGET], { quiet: true, timeoutMs: RUSTUP_LIMIT_MS });
+    await rustup('target', TARGET);
     const added = await installedTarget();
     if (added) return added;
     say('setup: rustup could not add it');
   }
   return { missing: `Rust's ${TARGET} target`, apt: DEBIAN_PACKAGES, hint: `run \`rustup target add ${TARGET}\`` };
+}
+
+async function rustup(kind, name) {
+  say(`setup: rustup ${kind} add ${name} (up to ${RUSTUP_LIMIT_MS / 1000} s)`);
+  await run('rustup', [kind, 'add', name], { quiet: true, timeoutMs: RUSTUP_LIMIT_MS });
 }
 
 async function installedTarget() {
@@ -49,13 +59,33 @@ async function installedTarget() {
   return { found: `installed target ${TARGET}`, route: { name: 'installed', cargo: 'cargo', env: {}, args: [] } };
 }
 
+/**
+ * The route for modules with threads, null without one. Their standard library has to be compiled with atomics, from its
+ * sources, which Cargo offers to nightly compilers and to those that are told to be one.
+ */
+async function withAtomics(route, install) {
+  if (route.args === BUILD_STD) return route;
+  const fromSources = { name: `${route.name}, from sources`, cargo: route.cargo, env: { ...route.env, RUSTC_BOOTSTRAP: '1' }, args: BUILD_STD };
+  if (await hasSources()) return fromSources;
+  const debian = await debianToolchain();
+  if (debian) return debian.route;
+  if (install && which('rustup')) await rustup('component', 'rust-src');
+  return (await hasSources()) ? fromSources : null;
+}
+
+/** Whether the compiler's standard library is there as sources. */
+async function hasSources() {
+  const { code, output } = await run('rustc', ['--print', 'sysroot'], { quiet: true });
+  return code === 0 && existsSync(join(output.trim(), 'lib', 'rustlib', 'src', 'rust', 'library', 'std', 'Cargo.toml'));
+}
+
 async function debianToolchain() {
   if (!hasApt() || !(await aptInstalled(DEBIAN_PACKAGES))) return null;
   // rustup's proxies come first in PATH on many machines; this toolchain has to call its own compiler.
   const env = { PATH: `/usr/bin:${process.env.PATH}`, RUSTC: '/usr/bin/rustc', RUSTC_BOOTSTRAP: '1' };
   return {
     found: `Debian's rustc-web, standard library built from its sources`,
-    route: { name: 'debian', cargo: '/usr/bin/cargo', env, args: ['-Zbuild-std=std,panic_abort'] },
+    route: { name: 'debian', cargo: '/usr/bin/cargo', env, args: BUILD_STD },
   };
 }
 

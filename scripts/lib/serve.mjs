@@ -23,11 +23,12 @@ const TYPES = {
 /**
  * Starts a server. `routes` maps a path to what is there: `'/dist/'` to a folder, `'/models/x.gguf'` to a file, or any
  * path to an object, which is sent as JSON; the longest path that fits wins. Without a `port`, any free one is taken;
- * with `orNext`, the next free one after it. Resolves with `{ url, port, close() }`.
+ * with `orNext`, the next free one after it. Pages are cross-origin isolated, unless `isolated` is false, as they are on
+ * most servers. Resolves with `{ url, port, close() }`.
  */
-export async function serve(routes, { port = 0, orNext = false } = {}) {
+export async function serve(routes, { port = 0, orNext = false, isolated = true } = {}) {
   const server = createServer((request, response) => {
-    answer(routes, request, response).catch((error) => {
+    answer({ routes, isolated }, request, response).catch((error) => {
       if (!response.headersSent) response.writeHead(500);
       response.end(String(error.message ?? error));
     });
@@ -51,10 +52,9 @@ async function listen(server, first, last) {
   }
 }
 
-async function answer(routes, request, response) {
+async function answer({ routes, isolated }, request, response) {
   const headers = {
-    'cross-origin-opener-policy': 'same-origin',
-    'cross-origin-embedder-policy': 'require-corp',
+    ...(isolated ? { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' } : {}),
     'cross-origin-resource-policy': 'same-origin',
     'cache-control': 'no-cache',
   };

@@ -3,4 +3,4 @@
 import type { Site } from './serve.mjs';
 
 /** Serves `www/` at `/`, `dist/` at `/dist/`, and the models of the cache folder at `/models/FILE` and `/models/index.json`. */
-export function serveSite(options?: { port?: number; orNext?: boolean; extra?: Record<string, string | object> }): Promise<Site>;
+export function serveSite(options?: { port?: number; orNext?: boolean; isolated?: boolean; extra?: Record<string, string | object> }): Promise<Site>;

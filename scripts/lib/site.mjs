@@ -9,9 +9,9 @@ import { DIST } from './wasm.mjs';
 
 /**
  * Serves `www/` at `/`, `dist/` at `/dist/`, the models of the cache folder at `/models/FILE`, and at
- * `/models/index.json` the registry's rows of those models, each with its `url`. `extra` adds routes.
+ * `/models/index.json` the registry's rows of those models, each with its `url`. `extra` adds routes; other options are those of `serve`.
  */
-export async function serveSite({ port, orNext, extra = {} } = {}) {
+export async function serveSite({ extra = {}, ...options } = {}) {
   const rows = [];
   const files = {};
   for (const model of MODELS) {
@@ -22,5 +22,5 @@ export async function serveSite({ port, orNext, extra = {} } = {}) {
   }
   const routes = { '/': join(ROOT, 'www'), '/dist/': DIST, '/models/index.json': rows, ...files, ...extra };
   if (!existsSync(join(ROOT, 'www'))) delete routes['/'];
-  return serve(routes, { port, orNext });
+  return serve(routes, options);
 }

@@ -1,4 +1,4 @@
-// Compiles the crate to WASM and makes its JS glue in dist/, unless nothing changed since the last time.
+// Compiles the crate to the WASM modules and makes their JS glue in dist/, unless nothing changed since the last time.
 
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,8 +12,25 @@ export const DIST = join(ROOT, 'dist');
 /** What a user of the package downloads before the model, at most. */
 export const GZIP_BUDGET_BYTES = 1_500_000;
 
-/** The modules of the package. `name` is the file stem in dist/, `features` become rustc's `-Ctarget-feature`. */
-export const MODULES = [{ name: 'hanzo-edge', features: '+simd128' }];
+const THREADS_FEATURES = ',+atomics,+bulk-memory,+mutable-globals';
+
+/**
+ * The modules of the package. `name` is the file stem in dist/, `features` become rustc's `-Ctarget-feature`. Those with
+ * threads share a memory, which JS makes.
+ */
+export const MODULES = [
+  { name: 'hanzo-edge', features: '+simd128', threads: false },
+  { name: 'hanzo-edge-relaxed', features: '+simd128,+relaxed-simd', threads: false },
+  { name: 'hanzo-edge-threads', features: `+simd128${THREADS_FEATURES}`, threads: true },
+  { name: 'hanzo-edge-relaxed-threads', features: `+simd128,+relaxed-simd${THREADS_FEATURES}`, threads: true },
+];
+
+/** What the shared memory begins with (js/wasm.ts makes it) and may grow to. */
+const SHARED_MEMORY_BYTES = { initial: 128 * 65_536, max: 65_536 * 65_536 };
+const THREADS_LINK_ARGS = [
+  '--shared-memory', '--import-memory', `--initial-memory=${SHARED_MEMORY_BYTES.initial}`, `--max-memory=${SHARED_MEMORY_BYTES.max}`,
+  ...['__wasm_init_tls', '__tls_size', '__tls_align', '__tls_base'].map((symbol) => `--export=${symbol}`),
+];
 
 const OPT_FLAGS = ['-O3', '--enable-simd', '--enable-bulk-memory', '--enable-sign-ext', '--enable-mutable-globals', '--enable-nontrapping-float-to-int', '--enable-reference-types', '--enable-multivalue'];
 
@@ -22,12 +39,13 @@ const OPT_FLAGS = ['-O3', '--enable-simd', '--enable-bulk-memory', '--enable-sig
  * `release` is for the published package: link-time optimization and wasm-opt, minutes instead of seconds.
  */
 export async function buildWasm({ release = false } = {}) {
-  const { route, missing, hint } = await findWasmTarget();
-  if (!route) throw new Stop(`${missing} is missing: run \`npm run setup\` (${hint})`);
+  const { route: plain, threads, missing, hint } = await findWasmTarget();
+  if (!plain) throw new Stop(`${missing} is missing: run \`npm run setup\` (${hint})`);
   const bindgen = await needBindgen();
   const results = [];
   for (const module of MODULES) {
-    const stamp = join(targetFolder(release), `${module.name}.stamp`);
+    const route = module.threads ? threads : plain;
+    const stamp = join(targetFolder(module, release), 'stamp');
     const key = `${route.name} ${bindgen} ${module.features} ${hashOfInputs()}`;
     const done = existsSync(stamp) && readFileSync(stamp, 'utf8') === `${key} ${hashOfOutput(module)}`;
     if (!done) {
@@ -41,10 +59,14 @@ export async function buildWasm({ release = false } = {}) {
 
 async function compile(module, route, bindgen, release) {
   say(`build: ${module.name}.wasm (${route.name} toolchain${release ? ', link-time optimization' : ''})`);
-  const target = targetFolder(release);
+  const target = targetFolder(module, release);
   const env = {
     ...route.env,
-    RUSTFLAGS: `-Ctarget-feature=${module.features} --cfg getrandom_backend="wasm_js"`,
+    RUSTFLAGS: [
+      `-Ctarget-feature=${module.features}`,
+      ...(module.threads ? THREADS_LINK_ARGS.map((arg) => `-Clink-arg=${arg}`) : []),
+      '--cfg getrandom_backend="wasm_js"',
+    ].join(' '),
     ...(release ? { CARGO_PROFILE_WEB_LTO: 'fat' } : {}),
   };
   const args = ['build', '--lib', '--locked', '--profile', 'web', '--target', 'wasm32-unknown-unknown', '--target-dir', target, ...route.args];
@@ -55,13 +77,14 @@ async function compile(module, route, bindgen, release) {
   // A fixed and unique name, so that users of any bundler can copy the file.
   renameSync(join(DIST, `${module.name}_bg.wasm`), join(DIST, `${module.name}.wasm`));
   rmSync(join(DIST, `${module.name}_bg.wasm.d.ts`), { force: true });
-  if (release) await optimize(join(DIST, `${module.name}.wasm`));
+  if (release) await optimize(module, join(DIST, `${module.name}.wasm`));
 }
 
-async function optimize(path) {
+async function optimize(module, path) {
   say('build: wasm-opt');
+  const flags = [...OPT_FLAGS, ...(module.features.includes('relaxed') ? ['--enable-relaxed-simd'] : []), ...(module.threads ? ['--enable-threads'] : [])];
   const wasmOpt = join(ROOT, 'node_modules', '.bin', process.platform === 'win32' ? 'wasm-opt.cmd' : 'wasm-opt');
-  await must('optimizing the WASM module', wasmOpt, [...OPT_FLAGS, path, '-o', path], { quiet: true });
+  await must('optimizing the WASM module', wasmOpt, [...flags, path, '-o', path], { quiet: true });
 }
 
 function checkedSize(module) {
@@ -72,16 +95,16 @@ function checkedSize(module) {
   return { name: module.name, bytes: bytes.length, gzipBytes };
 }
 
-/** Its own target folder, since other flags would otherwise rebuild everything at each change between native and web. */
-function targetFolder(release) {
+/** A target folder for each module: other flags run all build scripts again, and with them what depends on these. */
+function targetFolder(module, release) {
   const base = process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target');
-  return `${base}-web${release ? '-release' : ''}`;
+  return join(`${base}-web${release ? '-release' : ''}`, module.name);
 }
 
 /** A hash of all that the module is made from. */
 function hashOfInputs() {
   const hash = createHash('sha256');
-  const files = ['Cargo.toml', 'Cargo.lock', 'build.rs'].map((name) => join(ROOT, name)).filter(existsSync);
+  const files = ['Cargo.toml', 'Cargo.lock', 'build.rs', join('scripts', 'lib', 'wasm.mjs')].map((name) => join(ROOT, name)).filter(existsSync);
   for (const folder of ['src', 'shaders']) files.push(...filesUnder(join(ROOT, folder)));
   for (const file of files) {
     const name = relative(ROOT, file);

@@ -1,37 +1,145 @@
-//! Activations as the coded weights meet them: 8-bit integers with a scale per 32 columns, and the sums that zero
-//! points and biases are multiplied with. Knows no weight.
+//! Activations as the coded weights meet them: integers with a scale per 32 columns, and the sums that zero points and
+//! biases are multiplied with. Knows no weight.
 
 use crate::error::{Error, Result};
 
 /// Columns that share an activation scale.
 pub const BLOCK: usize = 32;
+/// Columns of the smallest group of weights.
+const HALF: usize = 16;
+/// Bits of the narrowest and widest codes of weights.
+const NARROWEST_BITS: usize = 2;
+const WIDEST_BITS: usize = 8;
 /// Rows are padded with zeros to a multiple of this, the widest group of a layout.
 const PADDING: usize = 128;
 
-/// Rows of activations in int8, `value = scale * code` with `|code| <= 127`. Buffers are kept between uses.
+/// Rows of activations as integers, `value = scale * code`, in the widths that the instruction set's products read:
+/// 8 bits, 16 bits, or both for weights of different widths. Buffers are kept between uses.
 #[derive(Debug, Default)]
 pub struct QuantizedRows {
     pub(super) rows: usize,
     pub(super) columns: usize,
     /// Columns as stored.
     pub(super) padded: usize,
+    /// `|code| <= 127`; empty where nothing reads them.
+    pub(super) narrow: Codes<i8>,
+    /// `|code| <= 32767`; empty where nothing reads them.
+    pub(super) wide: Codes<i16>,
+}
+
+/// The codes of all rows in one width.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Codes<T> {
     /// `[rows, padded]`.
-    pub(super) codes: Vec<i8>,
-    /// The codes in 16 bits, `[rows, padded]`; kept only for instruction sets that read them.
-    pub(super) wide: Vec<i16>,
+    pub(super) codes: Vec<T>,
     /// `[rows, padded / 32]`.
     pub(super) scales: Vec<f32>,
-    /// Sum of the codes of each 16 columns, `[rows, padded / 16]`.
-    pub(super) sums: Vec<i32>,
+    /// Sum of the values of each 32 columns, `[rows, padded / 32]`.
+    pub(super) totals: Vec<f32>,
+    /// Sum of the values of each 16 columns, `[rows, padded / 16]`.
+    pub(super) halves: Vec<f32>,
+}
+
+/// Where products find the activations of one width; index them as [`Codes`] says, codes by bytes.
+pub(super) struct ActivationPointers {
+    pub(super) codes: *const u8,
+    pub(super) code_bytes: usize,
+    pub(super) scales: *const f32,
+    pub(super) totals: *const f32,
+    pub(super) halves: *const f32,
 }
 
 /// What one row is quantized from and to; lengths as in [`QuantizedRows`].
 pub(super) struct QuantizeRow<'a> {
     pub(super) values: &'a [f32],
-    pub(super) codes: &'a mut [i8],
-    pub(super) wide: Option<&'a mut [i16]>,
-    pub(super) scales: &'a mut [f32],
-    pub(super) sums: &'a mut [i32],
+    pub(super) narrow: Option<CodesRow<'a, i8>>,
+    pub(super) wide: Option<CodesRow<'a, i16>>,
+}
+
+/// One row of [`Codes`].
+pub(super) struct CodesRow<'a, T> {
+    codes: &'a mut [T],
+    scales: &'a mut [f32],
+    totals: &'a mut [f32],
+    halves: &'a mut [f32],
+}
+
+/// An integer that activations are rounded to.
+pub(super) trait Code: Copy + Default {
+    /// The largest magnitude.
+    const LARGEST: f32;
+    /// From an integer of at most that magnitude.
+    fn new(value: i32) -> Self;
+    /// Its value.
+    fn value(self) -> i32;
+}
+
+impl Code for i8 {
+    const LARGEST: f32 = 127.0;
+    #[inline(always)]
+    fn new(value: i32) -> Self {
+        value as Self
+    }
+    #[inline(always)]
+    fn value(self) -> i32 {
+        i32::from(self)
+    }
+}
+
+impl Code for i16 {
+    const LARGEST: f32 = 32_767.0;
+    #[inline(always)]
+    fn new(value: i32) -> Self {
+        value as Self
+    }
+    #[inline(always)]
+    fn value(self) -> i32 {
+        i32::from(self)
+    }
+}
+
+impl<T: Code> Codes<T> {
+    /// Makes room for so many codes, a multiple of 32.
+    fn reshape(&mut self, len: usize) {
+        self.codes.resize(len, T::default());
+        self.scales.resize(len / BLOCK, 0.0);
+        self.totals.resize(len / BLOCK, 0.0);
+        self.halves.resize(len / HALF, 0.0);
+    }
+
+    fn bytes(&self) -> usize {
+        let floats = self.scales.capacity() + self.totals.capacity() + self.halves.capacity();
+        size_of::<T>() * self.codes.capacity() + 4 * floats
+    }
+
+    /// The value of code `at`.
+    fn value(&self, at: usize) -> f64 {
+        f64::from(self.codes[at].value()) * f64::from(self.scales[at / BLOCK])
+    }
+
+    fn pointers(&self) -> ActivationPointers {
+        ActivationPointers {
+            codes: self.codes.as_ptr().cast(),
+            code_bytes: size_of::<T>(),
+            scales: self.scales.as_ptr(),
+            totals: self.totals.as_ptr(),
+            halves: self.halves.as_ptr(),
+        }
+    }
+
+    /// The rows, each of `padded` codes; none where there are no codes.
+    fn rows(&mut self, padded: usize) -> impl Iterator<Item = CodesRow<'_, T>> {
+        let scales = self.scales.chunks_exact_mut((padded / BLOCK).max(1));
+        let totals = self.totals.chunks_exact_mut((padded / BLOCK).max(1));
+        let halves = self.halves.chunks_exact_mut((padded / HALF).max(1));
+        let codes = self.codes.chunks_exact_mut(padded.max(1));
+        codes.zip(scales).zip(totals).zip(halves).map(|(((codes, scales), totals), halves)| CodesRow {
+            codes,
+            scales,
+            totals,
+            halves,
+        })
+    }
 }
 
 impl QuantizedRows {
@@ -50,26 +158,31 @@ impl QuantizedRows {
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.codes.capacity() + 2 * self.wide.capacity() + 4 * (self.scales.capacity() + self.sums.capacity())
+        self.narrow.bytes() + self.wide.bytes()
     }
 
-    /// The value that column `k` of row `n` stands for.
-    pub(super) fn value(&self, n: usize, k: usize) -> f64 {
+    /// The value that column `k` of row `n` stands for to weights that read 16 bits if `wide`.
+    pub(super) fn value(&self, n: usize, k: usize, wide: bool) -> f64 {
         let at = n * self.padded + k;
-        f64::from(self.codes[at]) * f64::from(self.scales[at / BLOCK])
+        if wide { self.wide.value(at) } else { self.narrow.value(at) }
     }
 
-    /// Makes room for `rows` rows of `columns` columns.
-    pub(super) fn reshape(&mut self, rows: usize, columns: usize, keep_wide: bool) {
+    /// Where products find the activations in 16 bits if `wide`, else in 8.
+    #[inline(always)]
+    pub(super) fn pointers(&self, wide: bool) -> ActivationPointers {
+        if wide { self.wide.pointers() } else { self.narrow.pointers() }
+    }
+
+    /// Makes room for `rows` rows of `columns` columns, for products whose weights of at least `wide_from` bits read
+    /// 16-bit activations.
+    pub(super) fn reshape(&mut self, rows: usize, columns: usize, wide_from: usize) {
         let padded = columns.next_multiple_of(PADDING);
         (self.rows, self.columns, self.padded) = (rows, columns, padded);
-        self.codes.resize(rows * padded, 0);
-        self.wide.resize(if keep_wide { rows * padded } else { 0 }, 0);
-        self.scales.resize(rows * padded / BLOCK, 0.0);
-        self.sums.resize(rows * padded / 16, 0);
+        self.narrow.reshape(if wide_from > NARROWEST_BITS { rows * padded } else { 0 });
+        self.wide.reshape(if wide_from <= WIDEST_BITS { rows * padded } else { 0 });
     }
 
-    /// The rows `first..first + n` as separate jobs; `values` is `[rows, columns]`.
+    /// The rows as separate jobs; `values` is `[rows, columns]`.
     ///
     /// # Errors
     /// `Internal` when `values` does not hold whole rows.
@@ -82,27 +195,26 @@ impl QuantizedRows {
                 values.len()
             )));
         }
-        let padded = self.padded;
-        let mut wide = self.wide.chunks_exact_mut(padded.max(1));
-        let rows = values
-            .chunks_exact(self.columns.max(1))
-            .zip(self.codes.chunks_exact_mut(padded.max(1)))
-            .zip(self.scales.chunks_exact_mut((padded / BLOCK).max(1)))
-            .zip(self.sums.chunks_exact_mut((padded / 16).max(1)));
-        Ok(rows.map(move |(((values, codes), scales), sums)| QuantizeRow {
-            values,
-            codes,
-            wide: wide.next(),
-            scales,
-            sums,
-        }))
+        let (mut narrow, mut wide) = (self.narrow.rows(self.padded), self.wide.rows(self.padded));
+        let rows = values.chunks_exact(self.columns.max(1));
+        Ok(rows.map(move |values| QuantizeRow { values, narrow: narrow.next(), wide: wide.next() }))
     }
 }
 
-/// Quantizes one row. Rounds to nearest, ties to even; equal on every processor.
+/// Quantizes one row in every width it is wanted in. Rounds to nearest, ties to even; equal on every processor.
 #[inline(always)]
 pub(super) fn quantize_row(job: QuantizeRow<'_>) {
-    let QuantizeRow { values, codes, wide, scales, sums } = job;
+    if let Some(narrow) = job.narrow {
+        quantize_codes(job.values, narrow);
+    }
+    if let Some(wide) = job.wide {
+        quantize_codes(job.values, wide);
+    }
+}
+
+#[inline(always)]
+fn quantize_codes<T: Code>(values: &[f32], row: CodesRow<'_, T>) {
+    let CodesRow { codes, scales, totals, halves } = row;
     for (index, codes) in codes.chunks_exact_mut(BLOCK).enumerate() {
         let from = values.get(index * BLOCK..).unwrap_or_default();
         let block = from.first_chunk::<BLOCK>().copied().unwrap_or_else(|| {
@@ -112,31 +224,30 @@ pub(super) fn quantize_row(job: QuantizeRow<'_>) {
             }
             padded
         });
-        scales[index] = quantize_block(&block, codes);
-        for (half, codes) in codes.chunks_exact(16).enumerate() {
-            sums[2 * index + half] = codes.iter().map(|&code| i32::from(code)).sum();
+        let scale = quantize_block(&block, codes);
+        let mut total = 0;
+        for (half, codes) in codes.chunks_exact(HALF).enumerate() {
+            let sum: i32 = codes.iter().map(|code| code.value()).sum();
+            halves[2 * index + half] = scale * sum as f32;
+            total += sum;
         }
-    }
-    if let Some(wide) = wide {
-        for (wide, &code) in wide.iter_mut().zip(codes.iter()) {
-            *wide = i16::from(code);
-        }
+        (scales[index], totals[index]) = (scale, scale * total as f32);
     }
 }
 
 /// Writes the codes of a block and returns its scale. Branch-free, so that it compiles to SIMD.
 #[inline(always)]
-fn quantize_block(block: &[f32; BLOCK], codes: &mut [i8]) -> f32 {
+fn quantize_block<T: Code>(block: &[f32; BLOCK], codes: &mut [T]) -> f32 {
     // Magnitudes of floats are ordered as integers; an integer maximum may be taken in any order.
     let largest = block.iter().fold(0u32, |largest, value| largest.max(value.to_bits() & 0x7FFF_FFFF));
     let largest = f32::from_bits(largest);
-    let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
+    let inverse = if largest > 0.0 { T::LARGEST / largest } else { 0.0 };
     // An infinite inverse would make codes of a block of subnormals meaningless.
     let inverse = inverse.min(f32::MAX);
     // Adding 1.5 * 2^23 rounds to an integer in the low bits of the sum.
     const MAGIC: f32 = 12_582_912.0;
     for (code, value) in codes.iter_mut().zip(block) {
-        *code = ((value * inverse + MAGIC).to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32) as i8;
+        *code = T::new(((value * inverse + MAGIC).to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32));
     }
-    largest / 127.0
+    largest / T::LARGEST
 }

@@ -128,7 +128,7 @@ impl Compute {
     /// # Errors
     /// `Internal` when `values` has another length.
     pub fn quantize(&self, values: &[f32], rows: usize, columns: usize, out: &mut QuantizedRows) -> Result<()> {
-        out.reshape(rows, columns, self.kernels.wide);
+        out.reshape(rows, columns, self.kernels.wide_from);
         let per_chunk = self.per_chunk(rows, columns);
         if per_chunk >= rows {
             out.jobs(values)?.for_each(|job| self.quantize_row(job));

@@ -2,7 +2,7 @@
 //!
 //! Coded weights: a block is the `4 * TILES` rows whose codes one register spans, and up to `COLUMNS` activation rows.
 //! For each 32 columns the codes are unpacked once, into eight registers of 4 columns; every activation row then
-//! takes eight dots, adds the zero point's share as an integer (exact), and meets the scales in one fused multiply.
+//! takes eight dots, loses the zero point's share (a multiple of the activations' sum), and meets the scales.
 //! Dense weights: lanes run along the columns and are summed at the end.
 //! A row's result depends on no other row, so it is the same however rows are divided among threads.
 
@@ -176,7 +176,7 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
     tiles: &[usize; 4],
     columns: &[usize; N],
 ) -> [I::F; N] {
-    let x = matrix.x;
+    let x = matrix.x.pointers(BITS >= I::WIDE_FROM);
     let chunks = matrix.padded / BLOCK;
     let (low_bits, high_bits) = plane_bits(BITS);
     let scale_bytes = if AFFINE { 16 } else { 8 };
@@ -197,21 +197,18 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
                     let words = [w[4 * half], w[4 * half + 1], w[4 * half + 2], w[4 * half + 3]];
                     let scales = group_scales::<I, AFFINE>(&scales, (2 * chunk + half) * scale_bytes);
                     for (sum, &n) in sums.iter_mut().zip(columns) {
-                        let at = n * x.padded + chunk * BLOCK + 16 * half;
-                        let (codes, wide) = (x.codes.as_ptr().add(at), x.wide.as_ptr().wrapping_add(at));
-                        let acc = I::dot16::<BITS>(I::zero_acc(), words, codes, wide);
-                        let total = *x.sums.as_ptr().add(at / 16);
-                        let step = *x.scales.as_ptr().add(at / BLOCK);
+                        let at = n * matrix.x.padded + chunk * BLOCK + 16 * half;
+                        let acc = I::dot16::<BITS>(I::zero_acc(), words, x.codes.add(at * x.code_bytes));
+                        let (total, step) = (*x.halves.add(at / 16), *x.scales.add(at / BLOCK));
                         *sum = scaled::<I, BITS, AFFINE>(*sum, acc, (total, step), scales);
                     }
                 }
             } else {
                 let scales = group_scales::<I, AFFINE>(&scales, chunk * BLOCK / matrix.group * scale_bytes);
                 for (sum, &n) in sums.iter_mut().zip(columns) {
-                    let at = n * x.padded + chunk * BLOCK;
-                    let acc = I::dot32::<BITS>(w, x.codes.as_ptr().add(at), x.wide.as_ptr().wrapping_add(at));
-                    let total = *x.sums.as_ptr().add(at / 16) + *x.sums.as_ptr().add(at / 16 + 1);
-                    let step = *x.scales.as_ptr().add(at / BLOCK);
+                    let at = n * matrix.x.padded + chunk * BLOCK;
+                    let acc = I::dot32::<BITS>(w, x.codes.add(at * x.code_bytes));
+                    let (total, step) = (*x.totals.add(at / BLOCK), *x.scales.add(at / BLOCK));
                     *sum = scaled::<I, BITS, AFFINE>(*sum, acc, (total, step), scales);
                 }
             }
@@ -327,7 +324,7 @@ unsafe fn group_scales<I: Isa, const AFFINE: bool>(scales: &TilePointers, offset
     }
 }
 
-/// Adds a group's integer sum to the float sums; `(total, step)` are the sum of its activation codes and their scale.
+/// Adds a group's integer sum to the float sums; `(total, step)` are the sum of its activations and their scale.
 ///
 /// # Safety
 /// The processor has `I`.
@@ -335,7 +332,7 @@ unsafe fn group_scales<I: Isa, const AFFINE: bool>(scales: &TilePointers, offset
 unsafe fn scaled<I: Isa, const BITS: usize, const AFFINE: bool>(
     sum: I::F,
     acc: I::Acc,
-    (total, step): (i32, f32),
+    (total, step): (f32, f32),
     (scale, bias): (I::F, I::F),
 ) -> I::F {
     // What a legal operand exceeds the signed code by, and what the layout's zero code is.
@@ -346,76 +343,107 @@ unsafe fn scaled<I: Isa, const BITS: usize, const AFFINE: bool>(
     };
     // SAFETY: the caller's promise.
     unsafe {
-        let dot = I::mul(I::finish(acc, -offset * total), I::splat(step));
-        let sum = if AFFINE { I::fma(bias, I::splat(step * total as f32), sum) } else { sum };
+        let total = I::splat(total);
+        let dot = I::finish(acc);
+        let dot = if offset == 0 {
+            I::mul(dot, I::splat(step))
+        } else {
+            I::fma(dot, I::splat(step), I::mul(total, I::splat(-offset as f32)))
+        };
+        let sum = if AFFINE { I::fma(bias, total, sum) } else { sum };
         I::fma(dot, scale, sum)
     }
 }
 
-/// Multiplies the tiles of a share with dense weights.
+/// Multiplies the tiles of a share with dense weights: for many activation rows in blocks of 2 by 4, so that a weight
+/// is read and widened once for four of them; what is left, 4 by 1.
 ///
 /// # Safety
 /// The processor has `I`; `weight` is dense; `x` holds whole rows; the rest as for [`coded`].
 #[inline(always)]
 pub(super) unsafe fn dense<I: Isa>(share: &DenseShare<'_>) {
-    let columns = share.weight.columns();
-    let n = share.x.len() / columns.max(1);
+    // SAFETY: the caller's promises.
+    unsafe {
+        match share.weight.layout() {
+            PackedLayout::F16 => dense_share::<I, true>(share),
+            _ => dense_share::<I, false>(share),
+        }
+    }
+}
+
+/// # Safety
+/// As [`dense`]; the weight is in f16 if `HALF`.
+#[inline(always)]
+unsafe fn dense_share<I: Isa, const HALF: bool>(share: &DenseShare<'_>) {
+    let n = share.x.len() / share.weight.columns().max(1);
     let end = (4 * share.tiles.end).min(share.weight.rows());
+    let together = n / 4 * 4;
     let mut row = 4 * share.tiles.start;
     while row < end {
-        let mut rows = [row; 4];
-        for (i, index) in rows.iter_mut().enumerate() {
-            *index = (row + i).min(end - 1);
-        }
-        for n in 0..n {
-            let x = &share.x[n * columns..(n + 1) * columns];
-            // SAFETY: the caller's promises.
-            let sums = unsafe {
-                match share.weight.layout() {
-                    PackedLayout::F16 => dense_rows::<I, true>(share.weight, rows, x),
-                    _ => dense_rows::<I, false>(share.weight, rows, x),
+        let rows = row..(row + 4).min(end);
+        // SAFETY: the caller's promises; the rows of weight and activations exist.
+        unsafe {
+            for first in (0..together).step_by(4) {
+                dense_block::<I, HALF, 2, 4>(share, row..(row + 2).min(end), first);
+                if row + 2 < end {
+                    dense_block::<I, HALF, 2, 4>(share, row + 2..rows.end, first);
                 }
-            };
-            for (row, sum) in (row..end).zip(sums) {
-                // SAFETY: the destination's rows are ours.
-                unsafe { *share.dst.values.add(n * share.dst.stride + row) = sum };
+            }
+            for first in together..n {
+                dense_block::<I, HALF, 4, 1>(share, rows.clone(), first);
             }
         }
         row += 4;
     }
 }
 
-/// Products of four weight rows with one activation row.
+/// Products of up to `R` weight rows with the `N` activation rows from `first`; missing weight rows repeat the last.
+/// `R * N` is a multiple of 4. Each product is summed in the same order whatever block it is in.
 ///
 /// # Safety
-/// The processor has `I`; the weight is dense with `x.len()` columns, in f16 if `HALF`, and has the rows.
+/// As [`dense_share`]; `rows` is not empty, and the rows exist.
 #[inline(always)]
-unsafe fn dense_rows<I: Isa, const HALF: bool>(weight: &CpuMatrix, rows: [usize; 4], x: &[f32]) -> [f32; 4] {
-    let plane = weight.planes().0.as_ptr();
-    let stride = weight.layout().padded_columns(x.len());
-    // SAFETY: the plane holds `stride` values a row, and loops end at `x.len()`.
+unsafe fn dense_block<I: Isa, const HALF: bool, const R: usize, const N: usize>(
+    share: &DenseShare<'_>,
+    rows: Range<usize>,
+    first: usize,
+) {
+    let columns = share.weight.columns();
+    let plane = share.weight.planes().0.as_ptr();
+    let stride = share.weight.layout().padded_columns(columns);
+    let starts: [usize; R] = std::array::from_fn(|r| (rows.start + r).min(rows.end - 1) * stride);
+    // SAFETY: the plane holds `stride` values a row, and loops end at `columns`.
     unsafe {
-        let mut sums = [I::splat(0.0); 4];
+        let x = share.x.as_ptr().add(first * columns);
+        let mut sums = [[I::splat(0.0); N]; R];
         let mut k = 0;
-        while k + I::LANES <= x.len() {
-            let x = I::load(x.as_ptr().add(k));
-            for (sum, row) in sums.iter_mut().zip(rows) {
-                let at = row * stride + k;
+        while k + I::LANES <= columns {
+            let x: [I::F; N] = std::array::from_fn(|n| I::load(x.add(n * columns + k)));
+            for (sums, start) in sums.iter_mut().zip(starts) {
+                let at = start + k;
                 let w =
                     if HALF { I::load_f16(plane.cast::<u16>().add(at)) } else { I::load(plane.cast::<f32>().add(at)) };
-                *sum = I::fma(w, x, *sum);
+                for (sum, x) in sums.iter_mut().zip(x) {
+                    *sum = I::fma(w, x, *sum);
+                }
             }
             k += I::LANES;
         }
-        let mut sums = I::sum4(sums);
-        while k < x.len() {
-            for (sum, row) in sums.iter_mut().zip(rows) {
-                let at = row * stride + k;
-                let w = if HALF { f16_to_f32(*plane.cast::<u16>().add(at)) } else { *plane.cast::<f32>().add(at) };
-                *sum += w * x[k];
+        let flat = sums.as_flattened();
+        for i in (0..R * N).step_by(4) {
+            let totals = I::sum4([flat[i], flat[i + 1], flat[i + 2], flat[i + 3]]);
+            for (i, mut total) in (i..).zip(totals) {
+                let (r, n) = (i / N, i % N);
+                for k in k..columns {
+                    let at = starts[r] + k;
+                    let w = if HALF { f16_to_f32(*plane.cast::<u16>().add(at)) } else { *plane.cast::<f32>().add(at) };
+                    total += w * *x.add(n * columns + k);
+                }
+                if rows.start + r < rows.end {
+                    // SAFETY: the destination's rows are ours.
+                    *share.dst.values.add((first + n) * share.dst.stride + rows.start + r) = total;
+                }
             }
-            k += 1;
         }
-        sums
     }
 }

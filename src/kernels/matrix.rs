@@ -149,7 +149,7 @@ impl CpuMatrix {
         self.layout
     }
 
-    /// Whether the weights are integer codes, which are multiplied with int8 activations.
+    /// Whether the weights are integer codes, which are multiplied with quantized activations.
     #[must_use]
     pub fn is_coded(&self) -> bool {
         matches!(self.layout, PackedLayout::Coded { .. })

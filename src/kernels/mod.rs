@@ -34,5 +34,7 @@ pub use elementwise::Unary;
 pub use float16::{f16_to_f32, store_f16};
 pub use matrix::{CpuMatrix, CpuMatrixBuilder};
 pub use pool::Pool;
+#[cfg(all(target_family = "wasm", target_feature = "atomics"))]
+pub use pool::{note_fault, release, serve};
 pub use self_test::self_test;
 pub use table::Kernels;

@@ -23,13 +23,14 @@ pub fn self_test(compute: &Compute, weight: &CpuMatrix) -> Result<()> {
         let mut found = vec![f32::NAN; n * weight.rows()];
         let input = MatmulInput { values: &values, quantized: Some(&quantized), rows: n };
         compute.matmul(input, &mut [MatmulJob { weight, dst: &mut found }])?;
+        let bits = compute.kernels().activation_bits(weight.layout());
         let mut row = vec![0f32; columns];
         let (mut error, mut norm) = (0f64, 0f64);
         for index in 0..ROWS.min(weight.rows()) {
             weight.row(index, &mut row)?;
             for i in 0..n {
                 let x = |k: usize| {
-                    if weight.is_coded() { quantized.value(i, k) } else { f64::from(values[i * columns + k]) }
+                    if bits < 32 { quantized.value(i, k, bits == 16) } else { f64::from(values[i * columns + k]) }
                 };
                 let products = row.iter().enumerate().map(|(k, w)| f64::from(*w) * x(k));
                 let expected: f64 = products.clone().sum();

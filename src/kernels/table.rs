@@ -7,6 +7,7 @@ use super::attention::{self, Attention};
 use super::elementwise::{self, Unary};
 use super::isa;
 use super::matmul::{self, CodedShare, DenseShare};
+use crate::quant::PackedLayout;
 
 /// Of a row, its (weight, bias), epsilon and destination.
 type LayerNorm = unsafe fn(&[f32], (&[f32], &[f32]), f32, &mut [f32]);
@@ -15,8 +16,8 @@ type LayerNorm = unsafe fn(&[f32], (&[f32], &[f32]), f32, &mut [f32]);
 /// needing the processor to have the instruction set: a table is reachable only where that was checked.
 pub struct Kernels {
     name: &'static str,
-    /// Whether 8-bit codes need activations in 16 bits.
-    pub(super) wide: bool,
+    /// Codes of at least so many bits meet activations in 16 bits.
+    pub(super) wide_from: usize,
     pub(super) coded: unsafe fn(&CodedShare<'_>),
     pub(super) dense: unsafe fn(&DenseShare<'_>),
     pub(super) attention: unsafe fn(&Attention<'_>, usize, *mut f32),
@@ -38,7 +39,7 @@ impl std::fmt::Debug for Kernels {
 
 /// Makes a table: instantiates every algorithm for `$isa` in functions compiled with `$feature`.
 macro_rules! kernel_table {
-    ($table:ident, $name:literal, $isa:ty, wide: $wide:expr $(, features: $feature:literal)?) => {
+    ($table:ident, $name:literal, $isa:ty $(, features: $feature:literal)?) => {
         static $table: Kernels = {
             $(#[target_feature(enable = $feature)])?
             unsafe fn coded(share: &CodedShare<'_>) {
@@ -89,7 +90,7 @@ macro_rules! kernel_table {
             }
             Kernels {
                 name: $name,
-                wide: $wide,
+                wide_from: <$isa as isa::Isa>::WIDE_FROM,
                 coded,
                 dense,
                 attention: attend,
@@ -106,28 +107,38 @@ macro_rules! kernel_table {
     };
 }
 
-kernel_table!(SCALAR, "scalar", isa::Scalar, wide: false);
+kernel_table!(SCALAR, "scalar", isa::Scalar);
 #[cfg(target_arch = "x86_64")]
-kernel_table!(AVX2, "avx2", isa::Avx2<false>, wide: false, features: "avx2,fma,f16c");
+kernel_table!(AVX2, "avx2", isa::Avx2<false>, features: "avx2,fma,f16c");
 #[cfg(target_arch = "x86_64")]
-kernel_table!(AVX_VNNI, "avx-vnni", isa::Avx2<true>, wide: false, features: "avx2,fma,f16c,avxvnni");
+kernel_table!(AVX_VNNI, "avx-vnni", isa::Avx2<true>, features: "avx2,fma,f16c,avxvnni");
 #[cfg(target_arch = "x86_64")]
 kernel_table!(
-    AVX512, "avx512-vnni", isa::Avx512, wide: false,
+    AVX512, "avx512-vnni", isa::Avx512,
     features: "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"
 );
 #[cfg(target_arch = "aarch64")]
-kernel_table!(NEON, "neon-dotprod", isa::Neon, wide: false, features: "neon,dotprod");
+kernel_table!(NEON, "neon-dotprod", isa::Neon, features: "neon,dotprod");
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128", target_feature = "relaxed-simd"))]
-kernel_table!(SIMD128, "relaxed-simd", isa::Simd128, wide: true);
+kernel_table!(SIMD128, "relaxed-simd", isa::Simd128);
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128", not(target_feature = "relaxed-simd")))]
-kernel_table!(SIMD128, "simd128", isa::Simd128, wide: true);
+kernel_table!(SIMD128, "simd128", isa::Simd128);
 
 impl Kernels {
     /// Name of the instruction set, for logs.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Bits of the activations that weights of a layout are multiplied with: integers of 8 or 16, or floats of 32.
+    #[must_use]
+    pub fn activation_bits(&self, layout: PackedLayout) -> usize {
+        match layout {
+            PackedLayout::Coded { codes, .. } if codes.bits() >= self.wide_from => 16,
+            PackedLayout::Coded { .. } => 8,
+            PackedLayout::F32 | PackedLayout::F16 => 32,
+        }
     }
 
     /// The best kernels of this processor.

@@ -8,30 +8,31 @@ mod loader;
 mod options;
 mod shaders;
 mod slot;
+#[cfg(target_feature = "atomics")]
+mod threads;
 
 pub use engine::{Engine, Generation};
 pub use hash::Sha256;
 pub use loader::Loader;
 pub use shaders::kernel_sources;
+#[cfg(target_feature = "atomics")]
+pub use threads::{note_thread_fault, release_threads, run_thread};
 
 use crate::engine::Clock;
-use std::cell::RefCell;
+use std::sync::Mutex;
 use wasm_bindgen::prelude::wasm_bindgen;
 
-thread_local! {
-    static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
-}
+/// The first panic, which may be another thread's: others only follow from it.
+static FIRST_PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 /// Runs when the module is instantiated: a panic stops it, and leaves its message for [`last_panic`].
 #[wasm_bindgen(start)]
 pub fn start() {
     std::panic::set_hook(Box::new(|info| {
         let message = info.to_string();
-        LAST_PANIC.with(|last| {
-            if let Ok(mut last) = last.try_borrow_mut() {
-                *last = Some(message);
-            }
-        });
+        if let Ok(mut first) = FIRST_PANIC.try_lock() {
+            first.get_or_insert(message);
+        }
     }));
 }
 
@@ -39,7 +40,7 @@ pub fn start() {
 #[wasm_bindgen(js_name = lastPanic)]
 #[must_use]
 pub fn last_panic() -> Option<String> {
-    LAST_PANIC.with(|last| last.try_borrow().ok().and_then(|message| message.clone()))
+    FIRST_PANIC.try_lock().ok().and_then(|message| message.clone())
 }
 
 /// The model registry as JSON.

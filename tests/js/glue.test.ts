@@ -1,8 +1,9 @@
-// The description of the WASM module that the package compiles against is true of the module's own glue.
+// The descriptions of the WASM modules that the package compiles against are true of the modules' own glue.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import { MODULE_NAMES } from '#dist/modules.js';
 
 interface Described {
   classes: Map<string, string[]>;
@@ -20,13 +21,27 @@ function describe(source: string): Described {
   return { classes, functions: [...text.matchAll(/export function (\w+)\(/g)].map((match) => match[1] ?? '') };
 }
 
-test('every_described_export_is_there', async () => {
-  const { classes, functions } = describe(readFileSync('js/hanzo-edge.d.ts', 'utf8'));
-  const real = describe(readFileSync('dist/hanzo-edge.d.ts', 'utf8'));
-  assert.ok(classes.size >= 4 && functions.length >= 2);
-  for (const [name, methods] of classes) {
-    const found = real.classes.get(name) ?? [];
-    assert.deepEqual(methods.filter((method) => !found.includes(method)), [], `methods of ${name}`);
+/** A description with what it takes over from others. */
+function described(stem: string): Described {
+  const text = readFileSync(`js/${stem}.d.ts`, 'utf8');
+  const own = describe(text);
+  for (const [, from] of text.matchAll(/^export \* from '\.\/([\w-]+)\.js'/gm)) {
+    const { classes, functions } = described(from ?? '');
+    own.functions.push(...functions);
+    for (const [name, methods] of classes) own.classes.set(name, methods);
   }
-  assert.deepEqual(functions.filter((name) => !real.functions.includes(name)), []);
-});
+  return own;
+}
+
+for (const stem of MODULE_NAMES) {
+  test(`every_described_export_of_${stem}_is_there`, () => {
+    const { classes, functions } = described(stem);
+    const real = describe(readFileSync(`dist/${stem}.d.ts`, 'utf8'));
+    assert.ok(classes.size >= 4 && functions.length >= (stem.endsWith('-threads') ? 5 : 2));
+    for (const [name, methods] of classes) {
+      const found = real.classes.get(name) ?? [];
+      assert.deepEqual(methods.filter((method) => !found.includes(method)), [], `methods of ${name}`);
+    }
+    assert.deepEqual(functions.filter((name) => !real.functions.includes(name)), []);
+  });
+}

@@ -3,34 +3,13 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Page } from 'playwright-core';
-import type { Diagnostics, EdgeOptions, GenerateOptions, GenerateResult, MemoryReport } from '@hanzo/edge';
 import { hostileFiles } from '../js/hostile.js';
 import { RECORDINGS, TOKENIZED, agreement } from '../js/oracle.js';
 import type { Recording } from '../js/oracle.js';
 import { MODEL_PATH, startSite } from './browser.js';
 import type { Site, TestPage } from './browser.js';
-
-interface Fault { isEdgeError: boolean; code?: string; message: string }
-type Outcome<T> = { value: T; error?: undefined } | { error: Fault; value?: undefined };
-type PlainOptions = Omit<EdgeOptions, 'model' | 'fetch' | 'signal' | 'onProgress'> & { model?: string; bytes?: number[] };
-type Answer = Omit<GenerateResult, 'tokens'> & { pieces: string[]; tokens: number[] };
-
-/** What the test page offers. */
-interface PageTests {
-  init(options: PlainOptions): Promise<Outcome<{ engine: number; diagnostics: Diagnostics }>>;
-  chat(engine: number, options: GenerateOptions, stopAfter?: number): Promise<Outcome<Answer>>;
-  abort(engine: number, after: number): Promise<Outcome<{ reader: unknown; result?: unknown }>>;
-  tokenize(engine: number, texts: string[]): Promise<Outcome<number[][]>>;
-  kernels(): Promise<Outcome<{ count: number; faults: string[] }>>;
-  shaders(): Promise<Outcome<{ label: string; errors: string[] }[]>>;
-  memory(engine: number): Promise<Outcome<MemoryReport>>;
-  diagnostics(engine: number): Promise<Diagnostics>;
-  close(engine: number): Promise<Outcome<null>>;
-  workerFailure(options: PlainOptions): Promise<Outcome<{ first: Fault; second: string | Fault; text: string; workers: number }>>;
-  deviceLoss(options: PlainOptions): Promise<Outcome<{ error: Fault; ms: number; text: string; devices: number }>>;
-  score(options: PlainOptions, lists: number[][]): Promise<Outcome<{ facts: Diagnostics; argmax: number[][] }>>;
-}
+import { callIn, value } from './calls.js';
+import type { PageTests } from './calls.js';
 
 let site: Site;
 let opened: TestPage;
@@ -46,19 +25,6 @@ after(async () => {
 /** Calls a function of the page, whose value must be there. */
 async function call<Name extends keyof PageTests>(name: Name, ...args: Parameters<PageTests[Name]>): Promise<Awaited<ReturnType<PageTests[Name]>>> {
   return callIn(opened.page, name, ...args);
-}
-
-async function callIn<Name extends keyof PageTests>(page: Page, name: Name, ...args: Parameters<PageTests[Name]>): Promise<Awaited<ReturnType<PageTests[Name]>>> {
-  await page.waitForFunction(() => 'tests' in globalThis);
-  return page.evaluate(
-    ([key, values]) => (globalThis as unknown as { tests: Record<string, (...all: unknown[]) => Promise<unknown>> }).tests[key as string]?.(...(values as unknown[])),
-    [name, args] as const,
-  ) as Promise<Awaited<ReturnType<PageTests[Name]>>>;
-}
-
-function value<T>(outcome: Outcome<T>): T {
-  if (outcome.error) throw new Error(`${outcome.error.code}: ${outcome.error.message}`);
-  return outcome.value;
 }
 
 const OPTIONS = { model: MODEL_PATH, maxContextTokens: 512 };
@@ -93,6 +59,7 @@ for (const { backend, least } of [{ backend: 'cpu', least: 0.96 }, { backend: 'w
     test(`a_chat_on_${backend}_${worker ? 'in_a_worker' : 'in_the_page'}_streams_stops_and_closes`, async () => {
       const { engine, diagnostics } = value(await call('init', { ...OPTIONS, backend, worker }));
       assert.deepEqual([diagnostics.backend, diagnostics.worker.used], [backend, worker]);
+      if (backend === 'webgpu') assert.match(`${diagnostics.wasmModule}: ${diagnostics.wasmReason}`, /^hanzo-edge-relaxed\.wasm: .*the GPU computes/);
       assert.deepEqual(diagnostics.selfTest.filter(({ ok }) => !ok), []);
       assert.ok(Object.keys(diagnostics.variants).length > 0 && diagnostics.device !== '');
       const whole = value(await call('chat', engine, greedy));
@@ -181,7 +148,7 @@ test('a_lost_gpu_device_rejects_in_time_and_the_next_call_gets_a_new_one', async
 
 test('a_wrong_wasm_url_is_named_and_a_later_load_works', async () => {
   const bad = await call('init', { ...OPTIONS, backend: 'cpu', wasmUrl: '/no/such/folder/' });
-  assert.ok(bad.error?.isEdgeError && /no\/such\/folder\/hanzo-edge\.wasm answered with HTTP status 404/.test(bad.error.message), JSON.stringify(bad));
+  assert.ok(bad.error?.isEdgeError && /no\/such\/folder\/hanzo-edge[-a-z]*\.wasm answered with HTTP status 404/.test(bad.error.message), JSON.stringify(bad));
   const { engine } = value(await call('init', { ...OPTIONS, backend: 'cpu', wasmUrl: '/dist/' }));
   await call('close', engine);
   // The browser itself reports the 404.

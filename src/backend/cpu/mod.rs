@@ -175,11 +175,15 @@ impl Executable for Cpu {
     }
 
     fn report(&self) -> BackendReport {
-        let kernels = self.compute.kernels().name();
+        let table = self.compute.kernels();
+        let kernels = table.name();
         let mut variants = Vec::new();
         for matrix in self.weights.one_of_each_layout() {
-            let inputs = if matrix.is_coded() { "int8 activations" } else { "f32 activations" };
-            variants.push((matrix.layout().name(), format!("matmul/{kernels}, {inputs}")));
+            let inputs = match table.activation_bits(matrix.layout()) {
+                32 => "f32".to_owned(),
+                bits => format!("int{bits}"),
+            };
+            variants.push((matrix.layout().name(), format!("matmul/{kernels}, {inputs} activations")));
         }
         BackendReport {
             device: format!("CPU, {kernels}"),

@@ -20,7 +20,7 @@ use super::{Isa, TilePointers};
 pub(in crate::kernels) struct Avx2<const VNNI: bool>;
 
 #[inline(always)]
-unsafe fn broadcast(codes: *const i8, dword: usize) -> __m256i {
+unsafe fn broadcast(codes: *const u8, dword: usize) -> __m256i {
     _mm256_set1_epi32(codes.cast::<i32>().add(dword).read_unaligned())
 }
 
@@ -32,7 +32,7 @@ unsafe fn widen(acc: __m256i, sums: __m256i) -> __m256i {
 
 /// Products of two words of unsigned codes and their activations, summed in 16 bits.
 #[inline(always)]
-unsafe fn two_words(w: [__m256i; 2], codes: *const i8, dword: usize) -> __m256i {
+unsafe fn two_words(w: [__m256i; 2], codes: *const u8, dword: usize) -> __m256i {
     _mm256_add_epi16(
         _mm256_maddubs_epi16(w[0], broadcast(codes, dword)),
         _mm256_maddubs_epi16(w[1], broadcast(codes, dword + 1)),
@@ -110,26 +110,21 @@ impl<const VNNI: bool> Isa for Avx2<VNNI> {
     }
 
     #[inline(always)]
-    unsafe fn dot16<const BITS: usize>(
-        mut acc: __m256i,
-        w: [__m256i; 4],
-        codes: *const i8,
-        _wide: *const i16,
-    ) -> __m256i {
+    unsafe fn dot16<const BITS: usize>(mut acc: __m256i, w: [__m256i; 4], x: *const u8) -> __m256i {
         if VNNI {
             for (i, &word) in w.iter().enumerate() {
-                acc = _mm256_dpbusd_avx_epi32(acc, word, broadcast(codes, i));
+                acc = _mm256_dpbusd_avx_epi32(acc, word, broadcast(x, i));
             }
             return acc;
         }
         if BITS == 8 {
             for (i, &word) in w.iter().enumerate() {
-                acc = signed_word(acc, word, broadcast(codes, i));
+                acc = signed_word(acc, word, broadcast(x, i));
             }
             return acc;
         }
-        let low = two_words([w[0], w[1]], codes, 0);
-        let high = two_words([w[2], w[3]], codes, 2);
+        let low = two_words([w[0], w[1]], x, 0);
+        let high = two_words([w[2], w[3]], x, 2);
         if BITS == 6 {
             // 63 * 127 * 2 fits 16 bits twice, not four times.
             widen(widen(acc, low), high)
@@ -140,20 +135,20 @@ impl<const VNNI: bool> Isa for Avx2<VNNI> {
     }
 
     #[inline(always)]
-    unsafe fn dot32<const BITS: usize>(w: [__m256i; 8], codes: *const i8, wide: *const i16) -> __m256i {
+    unsafe fn dot32<const BITS: usize>(w: [__m256i; 8], x: *const u8) -> __m256i {
         if VNNI || BITS > 4 {
-            let acc = Self::dot16::<BITS>(Self::zero_acc(), [w[0], w[1], w[2], w[3]], codes, wide);
-            return Self::dot16::<BITS>(acc, [w[4], w[5], w[6], w[7]], codes.add(16), wide);
+            let acc = Self::dot16::<BITS>(Self::zero_acc(), [w[0], w[1], w[2], w[3]], x);
+            return Self::dot16::<BITS>(acc, [w[4], w[5], w[6], w[7]], x.add(16));
         }
         // 15 * 127 * 2 fits 16 bits eight times.
-        let low = _mm256_add_epi16(two_words([w[0], w[1]], codes, 0), two_words([w[2], w[3]], codes, 2));
-        let high = _mm256_add_epi16(two_words([w[4], w[5]], codes, 4), two_words([w[6], w[7]], codes, 6));
+        let low = _mm256_add_epi16(two_words([w[0], w[1]], x, 0), two_words([w[2], w[3]], x, 2));
+        let high = _mm256_add_epi16(two_words([w[4], w[5]], x, 4), two_words([w[6], w[7]], x, 6));
         _mm256_madd_epi16(_mm256_add_epi16(low, high), _mm256_set1_epi16(1))
     }
 
     #[inline(always)]
-    unsafe fn finish(acc: __m256i, offset: i32) -> __m256 {
-        _mm256_cvtepi32_ps(_mm256_add_epi32(acc, _mm256_set1_epi32(offset)))
+    unsafe fn finish(acc: __m256i) -> __m256 {
+        _mm256_cvtepi32_ps(acc)
     }
 
     #[inline(always)]

@@ -6,10 +6,10 @@
 
 use std::arch::x86_64::{
     __m128i, __m512, __m512i, _MM_HINT_T0, _mm_cvtsi32_si128, _mm_loadl_epi64, _mm_loadu_si128, _mm_prefetch,
-    _mm_unpacklo_epi64, _mm256_loadu_si256, _mm256_set_m128i, _mm512_add_epi32, _mm512_add_ps, _mm512_and_si512,
-    _mm512_castsi256_si512, _mm512_cvtepi32_epi16, _mm512_cvtepi32_ps, _mm512_cvtph_ps, _mm512_dpbusd_epi32,
-    _mm512_fmadd_ps, _mm512_inserti64x4, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_mul_ps, _mm512_or_si512,
-    _mm512_permute_ps, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_si512, _mm512_shuffle_f32x4,
+    _mm_unpacklo_epi64, _mm256_loadu_si256, _mm256_set_m128i, _mm512_add_ps, _mm512_and_si512, _mm512_castsi256_si512,
+    _mm512_cvtepi32_epi16, _mm512_cvtepi32_ps, _mm512_cvtph_ps, _mm512_dpbusd_epi32, _mm512_fmadd_ps,
+    _mm512_inserti64x4, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_mul_ps, _mm512_or_si512, _mm512_permute_ps,
+    _mm512_set1_epi8, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_si512, _mm512_shuffle_f32x4,
     _mm512_shuffle_i32x4, _mm512_sll_epi16, _mm512_srl_epi16, _mm512_srli_epi32, _mm512_storeu_ps, _mm512_xor_si512,
 };
 
@@ -126,13 +126,8 @@ impl Isa for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn dot16<const BITS: usize>(
-        mut acc: __m512i,
-        w: [__m512i; 4],
-        codes: *const i8,
-        _wide: *const i16,
-    ) -> __m512i {
-        let x = codes.cast::<i32>();
+    unsafe fn dot16<const BITS: usize>(mut acc: __m512i, w: [__m512i; 4], x: *const u8) -> __m512i {
+        let x = x.cast::<i32>();
         for (i, &word) in w.iter().enumerate() {
             acc = _mm512_dpbusd_epi32(acc, word, _mm512_set1_epi32(x.add(i).read_unaligned()));
         }
@@ -140,8 +135,8 @@ impl Isa for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn finish(acc: __m512i, offset: i32) -> __m512 {
-        _mm512_cvtepi32_ps(_mm512_add_epi32(acc, _mm512_set1_epi32(offset)))
+    unsafe fn finish(acc: __m512i) -> __m512 {
+        _mm512_cvtepi32_ps(acc)
     }
 
     #[inline(always)]

@@ -31,6 +31,9 @@ pub(super) use {avx2::Avx2, avx512::Avx512};
 /// repeat the last one: their results are computed and dropped.
 pub(super) type TilePointers = [*const u8; 4];
 
+/// [`Isa::WIDE_FROM`] where every width of codes meets 8-bit activations.
+pub(super) const NEVER_WIDE: usize = usize::MAX;
+
 /// Registers and operations of one instruction set.
 ///
 /// A code register `W` holds one byte for 4 columns of `4 * TILES` rows: dword `r` belongs to row `r` of the block.
@@ -49,6 +52,8 @@ pub(super) trait Isa {
     const EIGHT_COLUMNS: bool = Self::COLUMNS == 8;
     /// What is added to a signed 8-bit code to make it a legal operand of `dot`.
     const B8_ZERO: i32;
+    /// Codes of at least so many bits meet activations in 16 bits, narrower ones activations in 8.
+    const WIDE_FROM: usize = NEVER_WIDE;
     /// `f32` lanes of a register.
     const LANES: usize = 4 * Self::TILES;
 
@@ -76,24 +81,20 @@ pub(super) trait Isa {
     /// No sum yet.
     unsafe fn zero_acc() -> Self::Acc;
     /// Adds the products of 16 columns: byte `j` of `w[i]` with activation `4 * i + j`.
-    /// `codes` holds 16 readable i8, `wide` the same values as 16 readable i16.
-    unsafe fn dot16<const BITS: usize>(
-        acc: Self::Acc,
-        w: [Self::W; 4],
-        codes: *const i8,
-        wide: *const i16,
-    ) -> Self::Acc;
+    /// `x` holds 16 readable activations: i16 when `BITS >= WIDE_FROM`, else i8.
+    unsafe fn dot16<const BITS: usize>(acc: Self::Acc, w: [Self::W; 4], x: *const u8) -> Self::Acc;
     /// The same for 32 columns.
     #[inline(always)]
-    unsafe fn dot32<const BITS: usize>(w: [Self::W; 8], codes: *const i8, wide: *const i16) -> Self::Acc {
+    unsafe fn dot32<const BITS: usize>(w: [Self::W; 8], x: *const u8) -> Self::Acc {
+        let half = if BITS >= Self::WIDE_FROM { 32 } else { 16 };
         // SAFETY: the caller's promise, for 32 columns.
         unsafe {
-            let acc = Self::dot16::<BITS>(Self::zero_acc(), [w[0], w[1], w[2], w[3]], codes, wide);
-            Self::dot16::<BITS>(acc, [w[4], w[5], w[6], w[7]], codes.add(16), wide.wrapping_add(16))
+            let acc = Self::dot16::<BITS>(Self::zero_acc(), [w[0], w[1], w[2], w[3]], x);
+            Self::dot16::<BITS>(acc, [w[4], w[5], w[6], w[7]], x.add(half))
         }
     }
-    /// `acc + offset` as floats, one lane per row.
-    unsafe fn finish(acc: Self::Acc, offset: i32) -> Self::F;
+    /// The sums as floats, one lane per row.
+    unsafe fn finish(acc: Self::Acc) -> Self::F;
     /// The scales of every tile's four rows: four f16 at `offset` of each tile.
     unsafe fn scales(tiles: &TilePointers, offset: usize) -> Self::F;
     /// Scales and biases: four pairs of f16 at `offset` of each tile.

@@ -73,13 +73,8 @@ impl Isa for Neon {
     }
 
     #[inline(always)]
-    unsafe fn dot16<const BITS: usize>(
-        mut acc: int32x4_t,
-        w: [uint8x16_t; 4],
-        codes: *const i8,
-        _wide: *const i16,
-    ) -> int32x4_t {
-        let x = codes.cast::<i32>();
+    unsafe fn dot16<const BITS: usize>(mut acc: int32x4_t, w: [uint8x16_t; 4], x: *const u8) -> int32x4_t {
+        let x = x.cast::<i32>();
         for (i, &word) in w.iter().enumerate() {
             let activations = vreinterpretq_s8_s32(vdupq_n_s32(x.add(i).read_unaligned()));
             acc = sdot(acc, vreinterpretq_s8_u8(word), activations);
@@ -88,8 +83,8 @@ impl Isa for Neon {
     }
 
     #[inline(always)]
-    unsafe fn finish(acc: int32x4_t, offset: i32) -> float32x4_t {
-        vcvtq_f32_s32(vaddq_s32(acc, vdupq_n_s32(offset)))
+    unsafe fn finish(acc: int32x4_t) -> float32x4_t {
+        vcvtq_f32_s32(acc)
     }
 
     #[inline(always)]

@@ -48,14 +48,9 @@ impl Isa for Scalar {
     }
 
     #[inline(never)]
-    unsafe fn dot16<const BITS: usize>(
-        mut acc: [i32; 4],
-        w: [[u8; 16]; 4],
-        codes: *const i8,
-        _wide: *const i16,
-    ) -> [i32; 4] {
+    unsafe fn dot16<const BITS: usize>(mut acc: [i32; 4], w: [[u8; 16]; 4], x: *const u8) -> [i32; 4] {
         // SAFETY: the caller promises 16 readable activations.
-        let x = unsafe { codes.cast::<[i8; 16]>().read_unaligned() };
+        let x = unsafe { x.cast::<[i8; 16]>().read_unaligned() };
         for (i, word) in w.iter().enumerate() {
             for (row, sum) in acc.iter_mut().enumerate() {
                 for j in 0..4 {
@@ -69,8 +64,8 @@ impl Isa for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn finish(acc: [i32; 4], offset: i32) -> [f32; 4] {
-        acc.map(|sum| (sum + offset) as f32)
+    unsafe fn finish(acc: [i32; 4]) -> [f32; 4] {
+        acc.map(|sum| sum as f32)
     }
 
     #[inline(always)]

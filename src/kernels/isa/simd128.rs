@@ -46,7 +46,7 @@ unsafe fn dot_wide(mut acc: Sums, w: [v128; 4], wide: *const i16) -> Sums {
 
 #[cfg(target_feature = "relaxed-simd")]
 #[inline(always)]
-unsafe fn dot_narrow(mut acc: Sums, w: [v128; 4], codes: *const i8, _wide: *const i16) -> Sums {
+unsafe fn dot_narrow(mut acc: Sums, w: [v128; 4], codes: *const i8) -> Sums {
     for (i, &word) in w.iter().enumerate() {
         let x = v128_load32_splat(codes.add(4 * i).cast());
         acc.rows = i32x4_relaxed_dot_i8x16_i7x16_add(x, word, acc.rows);
@@ -54,16 +54,11 @@ unsafe fn dot_narrow(mut acc: Sums, w: [v128; 4], codes: *const i8, _wide: *cons
     acc
 }
 
-#[cfg(not(target_feature = "relaxed-simd"))]
-#[inline(always)]
-unsafe fn dot_narrow(acc: Sums, w: [v128; 4], _codes: *const i8, wide: *const i16) -> Sums {
-    dot_wide(acc, w, wide)
-}
-
 impl Isa for Simd128 {
     const TILES: usize = 1;
     const COLUMNS: usize = 4;
     const B8_ZERO: i32 = 0;
+    const WIDE_FROM: usize = if cfg!(target_feature = "relaxed-simd") { 8 } else { 0 };
 
     type W = v128;
     type Acc = Sums;
@@ -106,16 +101,19 @@ impl Isa for Simd128 {
     }
 
     #[inline(always)]
-    unsafe fn dot16<const BITS: usize>(acc: Sums, w: [v128; 4], codes: *const i8, wide: *const i16) -> Sums {
-        if BITS == 8 { dot_wide(acc, w, wide) } else { dot_narrow(acc, w, codes, wide) }
+    unsafe fn dot16<const BITS: usize>(acc: Sums, w: [v128; 4], x: *const u8) -> Sums {
+        #[cfg(target_feature = "relaxed-simd")]
+        if BITS < Self::WIDE_FROM {
+            return dot_narrow(acc, w, x.cast());
+        }
+        dot_wide(acc, w, x.cast())
     }
 
     #[inline(always)]
-    unsafe fn finish(acc: Sums, offset: i32) -> v128 {
+    unsafe fn finish(acc: Sums) -> v128 {
         let even = i32x4_shuffle::<0, 2, 4, 6>(acc.low, acc.high);
         let odd = i32x4_shuffle::<1, 3, 5, 7>(acc.low, acc.high);
-        let sums = i32x4_add(i32x4_add(even, odd), acc.rows);
-        f32x4_convert_i32x4(i32x4_add(sums, i32x4_splat(offset)))
+        f32x4_convert_i32x4(i32x4_add(i32x4_add(even, odd), acc.rows))
     }
 
     #[inline(always)]

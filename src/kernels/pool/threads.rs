@@ -1,4 +1,4 @@
-//! The native thread pool. A region costs one atomic store and, only when workers sleep, one wake: between regions
+//! The pool of threads. A region costs one atomic store and, only when workers sleep, one wake: between regions
 //! workers spin for a bounded time, which covers the gaps inside a token, and then park.
 //!
 //! One word holds the state: the number of the region, whether workers may still join, and how many have. The caller
@@ -11,9 +11,8 @@ use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
+use super::platform;
 use crate::error::{Error, Result};
 
 /// Workers may join the region.
@@ -22,8 +21,6 @@ const OPEN: u64 = 1 << 31;
 const ACTIVE: u64 = OPEN - 1;
 /// One region.
 const EPOCH: u64 = 1 << 32;
-/// How long a worker spins before it parks.
-const SPIN: Duration = Duration::from_micros(100);
 /// More threads than this are not started.
 const MAX_THREADS: usize = 256;
 
@@ -56,7 +53,7 @@ unsafe impl Send for Shared {}
 /// Threads that share chunks of work.
 pub struct Pool {
     shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
+    workers: Vec<platform::Worker>,
     /// Held by the caller of the region that is running.
     gate: Mutex<()>,
 }
@@ -89,11 +86,7 @@ impl Pool {
         let mut pool = Self { shared, workers: Vec::new(), gate: Mutex::new(()) };
         for index in 1..threads {
             let shared = Arc::clone(&pool.shared);
-            let worker = std::thread::Builder::new()
-                .name(format!("edge-{index}"))
-                .spawn(move || work(&shared))
-                .map_err(|error| Error::internal("a worker thread could not be started").because(error))?;
-            pool.workers.push(worker);
+            pool.workers.push(platform::start(index, move || work(&shared))?);
         }
         Ok(pool)
     }
@@ -140,9 +133,9 @@ impl Pool {
         let mut state = shared.state.fetch_and(!OPEN, Ordering::AcqRel);
         let mut spins = 0u32;
         while state & ACTIVE != 0 {
-            spins += 1;
+            spins = spins.wrapping_add(1);
             if spins.is_multiple_of(1024) {
-                std::thread::yield_now();
+                platform::breathe(spins);
             }
             std::hint::spin_loop();
             state = shared.state.load(Ordering::Acquire);
@@ -156,10 +149,7 @@ impl Drop for Pool {
         self.shared.stop.store(true, Ordering::SeqCst);
         drop(self.shared.sleep.lock().unwrap_or_else(PoisonError::into_inner));
         self.shared.wake.notify_all();
-        for worker in self.workers.drain(..) {
-            // A worker catches the panics of its tasks, so there is no result to look at.
-            let _ = worker.join();
-        }
+        self.workers.drain(..).for_each(platform::Worker::join);
     }
 }
 
@@ -200,14 +190,8 @@ impl Shared {
 
     /// Waits for a region after `seen`: spins, then parks.
     fn wait(&self, seen: u64) {
-        let start = Instant::now();
-        while start.elapsed() < SPIN {
-            for _ in 0..64 {
-                if self.has_news(seen) {
-                    return;
-                }
-                std::hint::spin_loop();
-            }
+        if platform::spin_until(|| self.has_news(seen)) {
+            return;
         }
         let mut guard = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
         self.asleep.fetch_add(1, Ordering::SeqCst);

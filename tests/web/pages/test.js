@@ -67,6 +67,22 @@ globalThis.tests = {
     }
     return { reader: 'no rejection' };
   }),
+  /** Answers while the page counts how often it gets to run, and how long it did not. */
+  responsiveness: (engine, options) => attempt(async () => {
+    const started = performance.now();
+    let [last, ticks, longestGapMs] = [started, 0, 0];
+    const tick = () => {
+      const now = performance.now();
+      ticks += 1;
+      longestGapMs = Math.max(longestGapMs, now - last);
+      last = now;
+    };
+    const timer = setInterval(tick, 5);
+    await engines.get(engine).chat([{ role: 'user', content: 'word '.repeat(200) }], options).result;
+    tick();
+    clearInterval(timer);
+    return { ms: performance.now() - started, ticks, longestGapMs };
+  }),
   tokenize: (engine, texts) => attempt(async () => {
     const ids = [];
     for (const text of texts) ids.push([...(await engines.get(engine).tokenize(text))]);

@@ -1,0 +1,11 @@
+// The module hanzo-edge-relaxed-threads with its glue.
+
+import * as glue from './hanzo-edge-relaxed-threads.js';
+import type { WasmModule } from './modules.js';
+
+export const MODULE: WasmModule = {
+  name: 'hanzo-edge-relaxed-threads',
+  url: new URL('./hanzo-edge-relaxed-threads.wasm', import.meta.url),
+  glue,
+  threads: { glue, start: () => new Worker(new URL('./thread-relaxed.js', import.meta.url), { type: 'module' }), file: './thread-relaxed.js' },
+};

@@ -1,0 +1,11 @@
+// The module hanzo-edge-relaxed with its glue.
+
+import * as glue from './hanzo-edge-relaxed.js';
+import type { WasmModule } from './modules.js';
+
+export const MODULE: WasmModule = {
+  name: 'hanzo-edge-relaxed',
+  url: new URL('./hanzo-edge-relaxed.wasm', import.meta.url),
+  glue,
+  threads: null,
+};

@@ -1,0 +1,11 @@
+// The module hanzo-edge-threads with its glue.
+
+import * as glue from './hanzo-edge-threads.js';
+import type { WasmModule } from './modules.js';
+
+export const MODULE: WasmModule = {
+  name: 'hanzo-edge-threads',
+  url: new URL('./hanzo-edge-threads.wasm', import.meta.url),
+  glue,
+  threads: { glue, start: () => new Worker(new URL('./thread.js', import.meta.url), { type: 'module' }), file: './thread.js' },
+};
