@@ -1,7 +1,5 @@
 // Matrix products with many tokens. A workgroup makes BM tokens by two halves of HALF rows, 8 tokens by 4 rows an
 // invocation, from blocks of columns staged in workgroup memory. Sums are f32. Grid: (blocks of tokens, of rows).
-const LANES: u32 = HALF / 2u;
-
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) local: u32) {
     let first_token = wg.x * BM;
@@ -55,9 +53,4 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     put_lane(first_token + token + 5u, wg.y, row, sum_5);
     put_lane(first_token + token + 6u, wg.y, row, sum_6);
     put_lane(first_token + token + 7u, wg.y, row, sum_7);
-}
-
-fn put_lane(token: u32, block: u32, row: u32, sum: vec4<f32>) {
-    put(token, block, row, sum.x, sum.z);
-    put(token, block, row + LANES, sum.y, sum.w);
 }

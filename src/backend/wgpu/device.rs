@@ -1,7 +1,6 @@
 //! The GPU as the rest of this folder sees it: buffers, pipelines, submission and readback, with every fault of the
 //! device turned into an [`Error`]. Knows no model.
 
-use super::trusted;
 use crate::backend::OpenOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shader::{Access, Binding, Caps, Kernel};
@@ -68,7 +67,7 @@ impl Gpu {
             label: Some("hanzo-edge"),
             required_features: features,
             required_limits: limits.clone(),
-            experimental_features: trusted::experimental(),
+            experimental_features: matrix_leave(),
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             trace: wgpu::Trace::Off,
         };
@@ -144,7 +143,10 @@ impl Gpu {
         if let Some(pipeline) = self.pipelines.get(&kernel.source) {
             return Ok(pipeline.clone());
         }
-        let module = trusted::shader(&self.device, &kernel.name, &kernel.source);
+        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some(&kernel.name),
+            source: wgpu::ShaderSource::Wgsl(kernel.source.as_str().into()),
+        });
         let entries: Vec<_> = (0..).zip(bindings).map(|(number, binding)| layout_entry(number, *binding)).collect();
         let bindings = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some(&kernel.name),
@@ -303,6 +305,14 @@ fn offers_matrix(adapter: &wgpu::Adapter, info: &wgpu::AdapterInfo) -> bool {
     adapter.features().contains(needed)
         && [info.subgroup_min_size, info.subgroup_max_size] == [32; 2]
         && adapter.cooperative_matrix_properties().iter().any(fits)
+}
+
+/// Leave to use matrix units, an experimental feature.
+#[allow(unsafe_code)]
+fn matrix_leave() -> wgpu::ExperimentalFeatures {
+    // SAFETY: The token only acknowledges that such features may have faults. A kernel on matrix units is compared with
+    // its reference on this device before a model runs it, and given up when it differs.
+    unsafe { wgpu::ExperimentalFeatures::enabled() }
 }
 
 /// WebGPU's guaranteed limits, with what large models need raised to what the adapter offers, and the workgroup memory

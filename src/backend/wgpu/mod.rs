@@ -8,7 +8,6 @@ mod profile;
 mod program;
 mod sample;
 mod state;
-mod trusted;
 mod weights;
 
 #[cfg(test)]

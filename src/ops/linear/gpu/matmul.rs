@@ -45,6 +45,8 @@ pub fn launch(call: &Call<'_>, kernel: &mut KernelBuilder, tiles: usize, gated: 
     let rows = tiles * if gated { 8 } else { 4 };
     if caps.matrix {
         kernel.enable("wgpu_cooperative_matrix");
+    } else {
+        kernel.part("lib/put_lane");
     }
     if caps.f16 {
         kernel.enable("f16").part("lib/quad_f16");
