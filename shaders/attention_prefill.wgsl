@@ -121,6 +121,7 @@ fn main(
         factors[row] = factor;
         workgroupBarrier();
         if (group < GROUPS) {
+            // unroll
             for (var r = 0u; r < ROWS_A_LANE; r++) {
                 sums[r] *= factors[min(group + r * GROUPS, ROWS - 1u)];
             }
@@ -131,6 +132,7 @@ fn main(
                 let value_1 = kv_unpack(values[at + min(key + 8u, stop - 1u) * HEAD_4]);
                 let value_2 = kv_unpack(values[at + min(key + 16u, stop - 1u) * HEAD_4]);
                 let value_3 = kv_unpack(values[at + min(key + 24u, stop - 1u) * HEAD_4]);
+                // unroll
                 for (var r = 0u; r < ROWS_A_LANE; r++) {
                     let weight = quads[min(group + r * GROUPS, ROWS - 1u) * STRIDE + j];
                     sums[r] += weight.x * value_0 + weight.y * value_1 + weight.z * value_2 + weight.w * value_3;
@@ -145,13 +147,13 @@ fn main(
     if (group >= GROUPS) {
         return;
     }
+    // unroll
     for (var r = 0u; r < ROWS_A_LANE; r++) {
         let own = group + r * GROUPS;
-        if (own >= ROWS || first_row + own > last_row) {
-            continue;
+        if (own < ROWS && first_row + own <= last_row) {
+            let lanes = own * 4u;
+            let sum = partials[lanes] + partials[lanes + 1u] + partials[lanes + 2u] + partials[lanes + 3u];
+            dst[query_at(kv_head, first_row + own) + i4] = sums[r] / max(sum, 1e-30);
         }
-        let lanes = own * 4u;
-        let sum = partials[lanes] + partials[lanes + 1u] + partials[lanes + 2u] + partials[lanes + 3u];
-        dst[query_at(kv_head, first_row + own) + i4] = sums[r] / max(sum, 1e-30);
     }
 }

@@ -5,8 +5,6 @@ alias Tokens16 = coop_mat16x16<f16, A>;
 alias Rows16 = coop_mat16x16<f16, B>;
 alias Sums16 = coop_mat16x16<f32, C>;
 
-const QUADS: u32 = BM * STEP * 2u / WG;
-
 // 16 tokens by 16 rows of each half for each subgroup, on the way to `put`.
 var<workgroup> corners: array<f32, WG * 16>;
 
@@ -38,11 +36,13 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     var second_2: Sums16;
     var second_3: Sums16;
     var next_x: array<vec4<f32>, QUADS>;
+    // unroll
     for (var i = 0u; i < QUADS; i++) {
         next_x[i] = x_quad(token, 0u, local + i * WG);
     }
     var next_w = w_step(wg.y, 0u, local);
     for (var k0 = 0u; k0 < K8; k0 += STEP) {
+        // unroll
         for (var i = 0u; i < QUADS; i++) {
             stage_quad(local + i * WG, next_x[i]);
         }
@@ -50,6 +50,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
         workgroupBarrier();
         // The next block is on its way while this one is multiplied.
         let next = min(k0 + STEP, K8 - STEP);
+        // unroll
         for (var i = 0u; i < QUADS; i++) {
             next_x[i] = x_quad(token, next, local + i * WG);
         }

@@ -42,13 +42,3 @@ fn kv_store(token: u32, kv_head: u32, local: u32) {
         values[row + i4] = kv_pack(vec4<f32>(v[base + i], v[base + i + 1u], v[base + i + 2u], v[base + i + 3u]));
     }
 }
-
-// For attention in one dispatch: the workgroup whose keys include the token's own writes it first, then reads it back.
-// No other workgroup reads that row.
-fn kv_ready(owner: bool, kv_head: u32, local: u32) {
-    if (owner) {
-        kv_store(0u, kv_head, local);
-    }
-    storageBarrier();
-    workgroupBarrier();
-}

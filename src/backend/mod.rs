@@ -104,6 +104,9 @@ pub struct KernelTime {
     pub bytes: u64,
 }
 
+/// The row of a profile that tells how fast the memory gives weights when nothing is done with them.
+pub const STREAM: &str = "stream";
+
 /// How tokens are drawn on the device. What it cannot express (penalties, biases, masks, log-probabilities)
 /// is sampled on the host from the logits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -183,7 +186,8 @@ pub trait Executable: MaybeSend {
     /// Device, variants, self-test.
     fn report(&self) -> BackendReport;
 
-    /// Starts or stops measuring kernels; answers the times since the start.
+    /// Starts or stops measuring kernels; answers the times since the start, with a row [`STREAM`] where the memory
+    /// could be measured.
     fn profile(&mut self, on: bool) -> BoxFuture<'_, Result<Vec<KernelTime>>> {
         let _ = on;
         Box::pin(async { Ok(Vec::new()) })

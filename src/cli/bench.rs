@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use hanzo_edge::backend::KernelTime;
+use hanzo_edge::backend::{KernelTime, STREAM};
 use hanzo_edge::engine::Edge;
 use hanzo_edge::error::Result;
 use hanzo_edge::generate::{GenerateOptions, GenerateResult};
@@ -55,15 +55,44 @@ pub fn run(args: Args) -> Result<()> {
         eprintln!("run {rep} of {}: {}", args.reps, stream::summary(&result));
         results.push(result);
     }
-    let profile = if args.profile {
-        edge.profile(true)?;
-        runs.run(u32::from(args.reps) + 1, args.decode)?;
-        Some(edge.profile(false)?)
-    } else {
-        None
-    };
-    let figures = figures(&edge, &results, load_ms, profile.as_deref())?;
+    let profile = if args.profile { Some(profile(&runs)?) } else { None };
+    let figures = figures(&edge, &results, load_ms, profile.as_ref())?;
     if args.load.json { output::json(&figures) } else { print(&figures) }
+}
+
+/// Times of the kernels, those of the prompt apart from those of decoding.
+struct Profiles {
+    prompt: Vec<KernelTime>,
+    decode: Vec<KernelTime>,
+}
+
+/// Measures each kernel in runs of their own: first the prompt, then the answer to it while the cache holds it.
+fn profile(runs: &Runs<'_>) -> Result<Profiles> {
+    let number = u32::from(runs.args.reps) + 1;
+    runs.edge.profile(true)?;
+    runs.run(number, 0)?;
+    let prompt = runs.edge.profile(false)?;
+    runs.edge.profile(true)?;
+    runs.run(number, runs.args.decode)?;
+    Ok(Profiles { prompt, decode: runs.edge.profile(false)? })
+}
+
+/// The kernels as rows: time, rate, share of what the memory gives, share of all the time.
+fn rows_of(times: &[KernelTime]) -> Value {
+    let rate = |time: &KernelTime| if time.us > 0.0 { time.bytes as f64 / time.us / 1e3 } else { 0.0 };
+    let stream = times.iter().find(|time| time.kernel == STREAM).map(rate).filter(|rate| *rate > 0.0);
+    let kernels = || times.iter().filter(|time| time.kernel != STREAM);
+    let whole: f64 = kernels().map(|time| time.us).sum();
+    let row = |time: &KernelTime| {
+        json!({
+            "kernel": time.kernel, "calls": time.calls, "us": time.us, "bytes": time.bytes,
+            "us_per_call": time.us / time.calls.max(1) as f64,
+            "gb_per_second": rate(time),
+            "stream_share": stream.filter(|_| time.bytes > 0).map(|stream| rate(time) / stream),
+            "time_share": if whole > 0.0 { time.us / whole } else { 0.0 },
+        })
+    };
+    Value::Array(kernels().map(row).collect())
 }
 
 struct Runs<'a> {
@@ -101,18 +130,23 @@ impl Runs<'_> {
     }
 }
 
-fn figures(edge: &Edge, results: &[GenerateResult], load_ms: f64, profile: Option<&[KernelTime]>) -> Result<Value> {
+fn figures(edge: &Edge, results: &[GenerateResult], load_ms: f64, profile: Option<&Profiles>) -> Result<Value> {
     let (info, memory, report) = (edge.info()?, edge.memory()?, edge.diagnostics()?.report);
     let median_of = |figure: fn(&GenerateResult) -> f64| median(results.iter().map(figure).collect());
     let decode_rate = median_of(|result| result.stats.decode_tokens_per_second);
     let held = memory.weights_bytes + memory.kv_bytes + memory.scratch_bytes;
-    // A GPU's memory cannot be measured from here.
-    let stream_rate = (memory.gpu_bytes == 0).then(|| machine::stream_gb_per_second(report.threads));
+    // A GPU's memory is measured by its profile.
+    let of_gpu = |profile: &Profiles| {
+        let stream = profile.decode.iter().find(|time| time.kernel == STREAM);
+        stream.filter(|time| time.us > 0.0).map(|time| time.bytes as f64 / time.us / 1e3)
+    };
+    let stream_rate = match memory.gpu_bytes {
+        0 => Some(machine::stream_gb_per_second(report.threads)),
+        _ => profile.and_then(of_gpu),
+    };
     let used = decode_rate * info.weight_bytes as f64 / 1e9;
-    let kernel =
-        |time: &KernelTime| json!({ "kernel": time.kernel, "calls": time.calls, "us": time.us, "bytes": time.bytes });
     let kernels = match profile {
-        Some(times) => Value::Array(times.iter().map(kernel).collect()),
+        Some(profile) => rows_of(&profile.decode),
         None => report
             .variants
             .iter()
@@ -132,6 +166,7 @@ fn figures(edge: &Edge, results: &[GenerateResult], load_ms: f64, profile: Optio
         "dispatches_per_token": report.dispatches_per_token,
         "device": format!("{}: {}", info.backend, report.device),
         "kernels": kernels,
+        "prompt_kernels": profile.map(|profile| rows_of(&profile.prompt)),
     }))
 }
 
@@ -161,9 +196,18 @@ fn print(figures: &Value) -> Result<()> {
 }
 
 fn cost(time: &Value) -> String {
-    let us = time["us"].as_f64().unwrap_or(0.0);
-    let rate = if us > 0.0 { time["bytes"].as_f64().unwrap_or(0.0) / us / 1e3 } else { 0.0 };
-    format!("{us:.0} us in {} calls, {rate:.1} GB/s", time["calls"])
+    let figure = |name: &str| time[name].as_f64().unwrap_or(0.0);
+    let memory = match time["stream_share"].as_f64() {
+        Some(share) => format!("{:.0} GB/s ({:.0} % of stream)", figure("gb_per_second"), share * 100.0),
+        None => String::new(),
+    };
+    format!(
+        "{:.1} us x {}, {:.1} % of the time{}{memory}",
+        figure("us_per_call"),
+        time["calls"],
+        figure("time_share") * 100.0,
+        if memory.is_empty() { "" } else { ", " }
+    )
 }
 
 fn plain(value: &Value) -> String {

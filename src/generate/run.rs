@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 /// The most prompt tokens of one step.
 const CHUNK_TOKENS: usize = 512;
 /// The most tokens drawn by a device in one step.
-const MOST_STEPS: usize = 8;
+const MOST_STEPS: usize = 32;
 /// How long a step with several tokens may take: pieces should arrive evenly and an abort act at once.
 const STEP_MS: f64 = 32.0;
 

@@ -1,6 +1,6 @@
 //! The operation as the unit of everything: what it is, its shape rule, its reference, its kernels.
 
-use super::Fact;
+use super::{Dims, Fact};
 use crate::error::Result;
 use crate::kernels::CpuCx;
 use crate::shader::{Launch, LaunchCx};
@@ -46,6 +46,12 @@ pub trait Operator: Any + Debug + Send + Sync {
 
     /// Describes the GPU launches for the shapes, layouts and capabilities of the context. Pure data.
     fn gpu(&self, cx: &LaunchCx<'_>) -> Result<Vec<Launch>>;
+
+    /// Whether at these sizes the output is the input as it is, so that nothing needs to run.
+    fn keeps(&self, dims: Dims) -> bool {
+        let _ = dims;
+        false
+    }
 
     /// Index of the cache that the operation reads and writes.
     fn cache(&self) -> Option<usize> {

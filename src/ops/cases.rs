@@ -135,6 +135,11 @@ impl Random {
         (self.bits() >> 8) as f32 / 8_388_608.0 - 1.0
     }
 
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.bits() as usize % bound.max(1)
+    }
+
     /// Values in `-1..1`.
     pub fn values(&mut self, len: usize) -> Vec<f32> {
         (0..len).map(|_| self.signed()).collect()
@@ -417,6 +422,61 @@ pub fn attention_cases() -> Result<Vec<Case>> {
         for (tokens, position) in [(1, 0), (1, 63), (1, 64), (1, 299), (2, 0), (5, 0), (17, 70), (64, 0), (33, 250)] {
             cases.push(attention_case(op, (tokens, position, 300), &mut random)?);
         }
+    }
+    Ok(cases)
+}
+
+/// `count` cases of `linear` over codes, each for one of these numbers of tokens, of random shapes and fusions.
+pub fn random_linear_cases(count: usize, tokens: &[usize]) -> Result<Vec<Case>> {
+    let mut random = Random::new(8);
+    let layouts: Vec<PackedLayout> =
+        layouts().into_iter().filter(|layout| matches!(layout, PackedLayout::Coded { .. })).collect();
+    let mut cases = Vec::new();
+    for _ in 0..count {
+        let layout = layouts[random.below(layouts.len())];
+        let columns = layout.padded_columns(1) * (1 + random.below(20));
+        let edges = [1, 3, 4, 31, 33, 127, 129];
+        let rows = if random.below(2) == 0 { edges[random.below(edges.len())] } else { 1 + random.below(400) };
+        let gate = (random.below(3) == 0).then_some(Gate::Silu);
+        let n_matrices = if gate.is_some() { 2 } else { 1 + random.below(3) };
+        let op = Linear {
+            n_matrices,
+            norm: (random.below(2) == 0).then_some(1e-6),
+            bias: random.below(3) == 0,
+            gate,
+            residual: (gate.is_some() || n_matrices == 1) && random.below(2) == 0,
+        };
+        cases.push(linear_case(
+            op,
+            &vec![layout; n_matrices],
+            &vec![rows; n_matrices],
+            (columns, tokens[random.below(tokens.len())]),
+            &mut random,
+        )?);
+    }
+    Ok(cases)
+}
+
+/// `count` cases of `attention`, each for one of these numbers of tokens, of random shapes and positions.
+pub fn random_attention_cases(count: usize, tokens: &[usize]) -> Result<Vec<Case>> {
+    let mut random = Random::new(9);
+    let mut cases = Vec::new();
+    for _ in 0..count {
+        let n_kv_heads = 1 + random.below(4);
+        let op = Attention {
+            cache: 0,
+            n_heads: n_kv_heads * (1 + random.below(9)),
+            n_kv_heads,
+            head_dim: [8, 12, 32, 40, 64, 96, 128, 256][random.below(8)],
+            scale: 0.1,
+            window: (random.below(4) == 0).then_some(1 + random.below(90)),
+            norm: (random.below(2) == 0).then_some(HeadNorm { eps: 1e-6 }),
+            rotary: (random.below(2) == 0).then_some(Rotary { pairs: Pairs::Halves }),
+        };
+        let tokens = tokens[random.below(tokens.len())];
+        let capacity = tokens + [0, 63, 64, 1023, 1199][random.below(5)];
+        let position = random.below(capacity - tokens + 1);
+        cases.push(attention_case(op, (tokens, position, capacity), &mut random)?);
     }
     Ok(cases)
 }

@@ -2,12 +2,13 @@
 //! WGSL has no preprocessor; a variant is a choice of constants and parts, never of conditional text.
 
 use super::launch::{Access, Binding, Caps, Kernel, Launch, Resource};
-use crate::error::{Error, Result};
+use super::unroll::unroll;
+use crate::error::{Context, Error, Result};
 use std::fmt::Write as _;
 
 /// Every shader text by its name: a kernel, or a part (`lib/…`, `quant/…`) that kernels are put together from.
 pub static SHADERS: &[(&str, &str)] = &[
-    ("attention", include_str!("../../shaders/attention.wgsl")),
+    ("attention_decode", include_str!("../../shaders/attention_decode.wgsl")),
     ("attention_merge", include_str!("../../shaders/attention_merge.wgsl")),
     ("attention_prefill", include_str!("../../shaders/attention_prefill.wgsl")),
     ("elementwise", include_str!("../../shaders/elementwise.wgsl")),
@@ -20,10 +21,12 @@ pub static SHADERS: &[(&str, &str)] = &[
     ("matvec_gated", include_str!("../../shaders/matvec_gated.wgsl")),
     ("quantize", include_str!("../../shaders/quantize.wgsl")),
     ("query_write", include_str!("../../shaders/query_write.wgsl")),
+    ("matvec_int8", include_str!("../../shaders/matvec_int8.wgsl")),
     ("rms_norm", include_str!("../../shaders/rms_norm.wgsl")),
     ("rope", include_str!("../../shaders/rope.wgsl")),
     ("sample", include_str!("../../shaders/sample.wgsl")),
     ("sample_greedy", include_str!("../../shaders/sample_greedy.wgsl")),
+    ("stream", include_str!("../../shaders/stream.wgsl")),
     ("take_rows", include_str!("../../shaders/take_rows.wgsl")),
     ("top_k", include_str!("../../shaders/top_k.wgsl")),
     ("top_one", include_str!("../../shaders/top_one.wgsl")),
@@ -38,10 +41,11 @@ pub static SHADERS: &[(&str, &str)] = &[
     ("lib/draw", include_str!("../../shaders/lib/draw.wgsl")),
     ("lib/head_norm", include_str!("../../shaders/lib/head_norm.wgsl")),
     ("lib/head_norm_absent", include_str!("../../shaders/lib/head_norm_absent.wgsl")),
+    ("lib/kv8_f16", include_str!("../../shaders/lib/kv8_f16.wgsl")),
+    ("lib/kv8_f32", include_str!("../../shaders/lib/kv8_f32.wgsl")),
     ("lib/kv_f16", include_str!("../../shaders/lib/kv_f16.wgsl")),
     ("lib/kv_f32", include_str!("../../shaders/lib/kv_f32.wgsl")),
     ("lib/kv_store", include_str!("../../shaders/lib/kv_store.wgsl")),
-    ("lib/kv_stored", include_str!("../../shaders/lib/kv_stored.wgsl")),
     ("lib/mul", include_str!("../../shaders/lib/mul.wgsl")),
     ("lib/norm", include_str!("../../shaders/lib/norm.wgsl")),
     ("lib/norm_absent", include_str!("../../shaders/lib/norm_absent.wgsl")),
@@ -50,7 +54,10 @@ pub static SHADERS: &[(&str, &str)] = &[
     ("lib/put_plain", include_str!("../../shaders/lib/put_plain.wgsl")),
     ("lib/quad_f16", include_str!("../../shaders/lib/quad_f16.wgsl")),
     ("lib/quad_f32", include_str!("../../shaders/lib/quad_f32.wgsl")),
+    ("lib/products_affine", include_str!("../../shaders/lib/products_affine.wgsl")),
+    ("lib/products_plain", include_str!("../../shaders/lib/products_plain.wgsl")),
     ("lib/reduce", include_str!("../../shaders/lib/reduce.wgsl")),
+    ("lib/reduce_spans", include_str!("../../shaders/lib/reduce_spans.wgsl")),
     ("lib/residual", include_str!("../../shaders/lib/residual.wgsl")),
     ("lib/residual_absent", include_str!("../../shaders/lib/residual_absent.wgsl")),
     ("lib/rope_absent", include_str!("../../shaders/lib/rope_absent.wgsl")),
@@ -60,6 +67,8 @@ pub static SHADERS: &[(&str, &str)] = &[
     ("lib/silu", include_str!("../../shaders/lib/silu.wgsl")),
     ("lib/silu_mul", include_str!("../../shaders/lib/silu_mul.wgsl")),
     ("lib/silu_value", include_str!("../../shaders/lib/silu_value.wgsl")),
+    ("lib/span_gated", include_str!("../../shaders/lib/span_gated.wgsl")),
+    ("lib/span_plain", include_str!("../../shaders/lib/span_plain.wgsl")),
     ("lib/splits", include_str!("../../shaders/lib/splits.wgsl")),
     ("lib/stage", include_str!("../../shaders/lib/stage.wgsl")),
     ("lib/state", include_str!("../../shaders/lib/state.wgsl")),
@@ -69,6 +78,7 @@ pub static SHADERS: &[(&str, &str)] = &[
     ("lib/take", include_str!("../../shaders/lib/take.wgsl")),
     ("lib/turn", include_str!("../../shaders/lib/turn.wgsl")),
     ("lib/x_exact", include_str!("../../shaders/lib/x_exact.wgsl")),
+    ("lib/x_int8", include_str!("../../shaders/lib/x_int8.wgsl")),
     ("lib/x_padded", include_str!("../../shaders/lib/x_padded.wgsl")),
     ("quant/b2", include_str!("../../shaders/quant/b2.wgsl")),
     ("quant/b3", include_str!("../../shaders/quant/b3.wgsl")),
@@ -81,7 +91,7 @@ pub static SHADERS: &[(&str, &str)] = &[
 ];
 
 /// Collects constants, bindings and parts of one kernel; [`KernelBuilder::launch`] makes the launch.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct KernelBuilder {
     name: String,
     enables: String,
@@ -89,6 +99,8 @@ pub struct KernelBuilder {
     parts: Vec<&'static str>,
     bindings: Vec<Binding>,
     weight_bytes: u64,
+    /// Constants by name, for loops that are written out.
+    constants: Vec<(String, usize)>,
 }
 
 impl KernelBuilder {
@@ -103,12 +115,20 @@ impl KernelBuilder {
             parts: vec![file],
             bindings: Vec::new(),
             weight_bytes: 0,
+            constants: Vec::new(),
         }
     }
 
     /// `const <name>: u32 = <value>;`
     pub fn u32(&mut self, name: &str, value: usize) -> &mut Self {
         let _ = writeln!(self.header, "const {name}: u32 = {value}u;");
+        self.constants.push((name.to_owned(), value));
+        self
+    }
+
+    /// `const <name>: i32 = <value>;`
+    pub fn i32(&mut self, name: &str, value: i32) -> &mut Self {
+        let _ = writeln!(self.header, "const {name}: i32 = {value}i;");
         self
     }
 
@@ -212,6 +232,12 @@ impl KernelBuilder {
             let text = SHADERS.iter().find(|(name, _)| name == part).map(|(_, text)| *text);
             source.push_str(text.ok_or_else(|| Error::internal(format!("there is no shader {part}")))?);
         }
+        // The compiler of a CPU that stands for a GPU takes long over much text.
+        let source = if caps.parallel > Caps::SOFTWARE_PARALLEL {
+            unroll(&source, &self.constants).at(|| self.name.clone())?
+        } else {
+            source
+        };
         let kernel = Kernel { name: self.name.clone(), source };
         Ok(Launch { kernel, bindings: self.bindings.clone(), workgroups, weight_bytes: self.weight_bytes })
     }

@@ -10,6 +10,8 @@ pub struct Caps {
     pub f16: bool,
     /// Matrix units of 16 by 16 by 16, f16 with f32 sums, by subgroups of 32 (with `f16`).
     pub matrix: bool,
+    /// Products of packed bytes cost less than those of floats, so that activations may become bytes.
+    pub int8: bool,
     /// Storage buffers that one kernel may bind.
     pub storage_buffers: usize,
     /// Bytes of workgroup memory.
@@ -27,20 +29,27 @@ pub struct Caps {
 }
 
 impl Caps {
+    /// [`Caps::parallel`] of a CPU that stands for a GPU.
+    pub const SOFTWARE_PARALLEL: usize = 1024;
+
     /// These capabilities on a CPU that stands for a GPU: workgroup memory and barriers are slow there.
     #[must_use]
     pub fn of_software(self) -> Self {
-        Self { parallel: 1024, few_tokens: 16, ..self }
+        Self { parallel: Self::SOFTWARE_PARALLEL, few_tokens: 16, int8: false, ..self }
     }
 
-    /// These capabilities without the most daring one that they have, and that one's name; `None` when there is none
-    /// to give up.
+    /// These capabilities without the one that kernels of these names use, and its name; `None` when they use none that
+    /// could be given up.
     #[must_use]
-    pub fn step_down(self) -> Option<(Self, &'static str)> {
-        match self {
-            Self { matrix: true, .. } => Some((Self { matrix: false, ..self }, "matrix units")),
-            Self { f16: true, .. } => Some((Self { f16: false, ..self }, "f16")),
-            _ => None,
+    pub fn without(self, kernels: &str) -> Option<(Self, &'static str)> {
+        if self.matrix && kernels.contains("_matrix") {
+            Some((Self { matrix: false, ..self }, "matrix units"))
+        } else if self.int8 && kernels.contains("_int8") {
+            Some((Self { int8: false, ..self }, "int8"))
+        } else if self.f16 && kernels.contains(" f16") {
+            Some((Self { f16: false, ..self }, "f16"))
+        } else {
+            None
         }
     }
 
@@ -48,6 +57,7 @@ impl Caps {
     pub const WEBGPU_MINIMUM: Self = Self {
         f16: false,
         matrix: false,
+        int8: false,
         storage_buffers: 8,
         workgroup_bytes: 16 << 10,
         invocations: 256,

@@ -2,6 +2,7 @@
 
 mod builder;
 mod launch;
+mod unroll;
 mod weights;
 
 pub use builder::{KernelBuilder, SHADERS, floor_power_of_two};

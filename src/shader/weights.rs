@@ -49,6 +49,20 @@ impl KernelBuilder {
             }
         }
     }
+
+    /// After [`KernelBuilder::weights`], adds products of its codes with activations as bytes.
+    pub fn bytes_products(&mut self, layout: PackedLayout) -> &mut Self {
+        let PackedLayout::Coded { codes, affine, .. } = layout else { return self };
+        // The product takes signed bytes: codes of 8 bits are made signed again, which moves their zero by 128.
+        let (flip, moved) = if codes == Codes::B8 { (0x8080_8080, 128) } else { (0, 0) };
+        let zero = match (affine, codes) {
+            (true, _) => 0,
+            (false, Codes::B8) => 128,
+            (false, codes) => codes.zero(),
+        };
+        self.u32("FLIP", flip).i32("ZERO_CODE", zero - moved).part("lib/x_int8");
+        self.part(if affine { "lib/products_affine" } else { "lib/products_plain" })
+    }
 }
 
 fn codes_part(codes: Codes) -> &'static str {

@@ -35,6 +35,8 @@ pub struct Gpu {
     pub name: String,
     /// Bytes of the largest buffer that can be made and bound.
     pub buffer_bytes: u64,
+    /// Whether kernels run without checks of their indices.
+    trusts_kernels: bool,
     fault: Fault,
     lost: Fault,
     pipelines: HashMap<String, Pipeline>,
@@ -83,12 +85,28 @@ impl Gpu {
             workgroup_bytes: limits.max_compute_workgroup_storage_size as usize,
             storage_buffers: limits.max_storage_buffers_per_shader_stage as usize,
             binding_bytes: buffer_bytes,
+            int8: int8_pays(&instance, info.backend),
             ..Caps::WEBGPU_MINIMUM
         };
-        let caps = if info.device_type == wgpu::DeviceType::Cpu { caps.of_software() } else { caps };
+        let software = info.device_type == wgpu::DeviceType::Cpu;
+        let caps = if software { caps.of_software() } else { caps };
+        let trusts_kernels = !software && cfg!(not(target_arch = "wasm32"));
         let name = format!("{} ({:?})", info.name, info.backend);
         let pipelines = HashMap::new();
-        Ok(Self { device, queue, caps, name, buffer_bytes, fault, lost, pipelines, bytes: 0, staged: 0, staging: None })
+        Ok(Self {
+            device,
+            queue,
+            caps,
+            name,
+            buffer_bytes,
+            trusts_kernels,
+            fault,
+            lost,
+            pipelines,
+            bytes: 0,
+            staged: 0,
+            staging: None,
+        })
     }
 
     /// Fails if the device was lost, or anything went wrong on it since the last check.
@@ -143,10 +161,7 @@ impl Gpu {
         if let Some(pipeline) = self.pipelines.get(&kernel.source) {
             return Ok(pipeline.clone());
         }
-        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
-            label: Some(&kernel.name),
-            source: wgpu::ShaderSource::Wgsl(kernel.source.as_str().into()),
-        });
+        let module = self.module(kernel);
         let entries: Vec<_> = (0..).zip(bindings).map(|(number, binding)| layout_entry(number, *binding)).collect();
         let bindings = self.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some(&kernel.name),
@@ -173,6 +188,23 @@ impl Gpu {
         let pipeline = Pipeline { name: kernel.name.as_str().into(), compute, bindings };
         self.pipelines.insert(kernel.source.clone(), pipeline.clone());
         Ok(pipeline)
+    }
+
+    /// The shader of a kernel, without checks of indices where it runs on a GPU natively: they cost up to a fifth.
+    #[allow(unsafe_code)]
+    fn module(&self, kernel: &Kernel) -> wgpu::ShaderModule {
+        let descriptor = wgpu::ShaderModuleDescriptor {
+            label: Some(&kernel.name),
+            source: wgpu::ShaderSource::Wgsl(kernel.source.as_str().into()),
+        };
+        if !self.trusts_kernels {
+            return self.device.create_shader_module(descriptor);
+        }
+        // SAFETY: Every kernel is this crate's own text with constants from the shapes of the very buffers that it binds
+        // whole. An index is bounded by these constants, clamped, or guarded; positions and counts of tokens are checked
+        // by `Model` before a submit, and a token's id is clamped where it is used. Every loop counts up to a bound.
+        // The same texts run with all checks on software adapters in the tests.
+        unsafe { self.device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
     }
 
     /// Binds whole buffers in the order of the kernel's bindings.
@@ -291,6 +323,12 @@ async fn request_adapter(instance: &wgpu::Instance, options: OpenOptions) -> Res
         found => found,
     };
     found.map_err(|error| Error::not_found("expected a WebGPU, Vulkan or Metal adapter, found none").because(error))
+}
+
+/// Whether products of packed bytes are native. Metal's are made of scalar ones.
+fn int8_pays(instance: &wgpu::Instance, backend: wgpu::Backend) -> bool {
+    backend != wgpu::Backend::Metal
+        && instance.wgsl_language_features().contains(wgpu::WgslLanguageFeatures::Packed4x8IntegerDotProduct)
 }
 
 /// Whether there are matrix units of the one kind that kernels are written for: 16 by 16 by 16, f16 with f32 sums, by

@@ -77,8 +77,8 @@ impl Model {
         Draft::new(&self.graph, plan, &self.shared.target)
     }
 
-    /// Makes everything ready. Where the device computes a kernel wrongly or refuses it, does without the capability
-    /// that is likeliest to blame, and says so in the self-test.
+    /// Makes everything ready. Where the device computes a kernel wrongly or refuses it, does without the capability that
+    /// the kernel uses, and says so in the self-test.
     async fn prepare(&mut self) -> Result<()> {
         let mut given_up = Vec::new();
         loop {
@@ -91,7 +91,7 @@ impl Model {
                 Err(error) if error.kind() == ErrorKind::Internal => error,
                 Err(error) => return Err(error),
             };
-            let Some((caps, without)) = self.gpu.caps.step_down() else { return Err(error) };
+            let Some((caps, without)) = self.gpu.caps.without(&error.to_string()) else { return Err(error) };
             given_up.push(SelfTest { kernel: without.to_owned(), error: Some(error.to_string()) });
             self.gpu.caps = caps;
             self.shared.target.caps = caps;
@@ -99,6 +99,7 @@ impl Model {
     }
 
     async fn try_prepare(&mut self) -> Result<Ready> {
+        let self_test = self_test(&mut self.gpu, &self.graph, &self.layouts, self.kv_type).await?;
         let capacity = self.shared.target.capacity.max(1);
         let drafts = buckets(&self.gpu.caps).iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
         let drafts = drafts.map(|tokens| self.draft(*tokens, 1)).collect::<Result<Vec<_>>>()?;
@@ -119,7 +120,6 @@ impl Model {
         // One round trip, so that what a browser reports late is known now.
         let encoder = gpu.encoder();
         gpu.submit_and_read(encoder, &self.shared.state, 1).await?;
-        let self_test = self_test(gpu, &self.graph, &self.layouts, self.kv_type).await?;
         Ok(Ready { pool, programs, greedy, drawn, kernels, self_test })
     }
 
@@ -168,27 +168,40 @@ impl Model {
             let count = (steps - tokens.len()).min(STEPS);
             let state = State::decode(position + tokens.len(), sampling);
             self.gpu.write(&self.shared.state, 0, state.words());
-            let ready = self.ready.as_ref().ok_or_else(not_ready)?;
-            let sampler = if sampling.temperature <= 0.0 || sampling.top_k == 1 { &ready.greedy } else { &ready.drawn };
-            let step = ready.programs.first().ok_or_else(not_ready)?;
-            if let Some(profile) = &mut self.profile {
-                for _ in 0..count {
-                    profile.run(&mut self.gpu, sampler).await?;
-                    profile.run(&mut self.gpu, step).await?;
-                }
-            }
-            let mut encoder = self.gpu.encoder();
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            let recorded = if self.profile.is_some() { 0 } else { count };
-            for _ in 0..recorded {
-                sampler.record(&mut pass);
-                step.record(&mut pass);
-            }
-            drop(pass);
+            self.draw(count, sampling.temperature <= 0.0 || sampling.top_k == 1).await?;
+            let encoder = self.gpu.encoder();
             tokens.extend(self.gpu.submit_and_read(encoder, &self.shared.drawn, count).await?);
             sampling.counter = sampling.counter.wrapping_add(count as u32);
         }
         Ok(tokens)
+    }
+
+    /// Draws `count` tokens and runs each. The device starts on the first while the host still records the others.
+    async fn draw(&mut self, count: usize, greedy: bool) -> Result<()> {
+        let ready = self.ready.as_ref().ok_or_else(not_ready)?;
+        let sampler = if greedy { &ready.greedy } else { &ready.drawn };
+        let step = ready.programs.first().ok_or_else(not_ready)?;
+        if let Some(profile) = &mut self.profile {
+            for _ in 0..count {
+                profile.run(&mut self.gpu, sampler).await?;
+                profile.run(&mut self.gpu, step).await?;
+            }
+            return Ok(());
+        }
+        let mut done = 0;
+        while done < count {
+            let share = done.max(1).min(count - done);
+            let mut encoder = self.gpu.encoder();
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            for _ in 0..share {
+                sampler.record(&mut pass);
+                step.record(&mut pass);
+            }
+            drop(pass);
+            self.gpu.submit(encoder)?;
+            done += share;
+        }
+        Ok(())
     }
 
     async fn read_logits(&mut self) -> Result<Vec<f32>> {
@@ -287,10 +300,16 @@ impl Executable for Model {
     }
 
     fn profile(&mut self, on: bool) -> BoxFuture<'_, Result<Vec<KernelTime>>> {
-        let times = self.profile.take().map(Profile::finish).unwrap_or_default();
-        let supported = if on { profile::supported(&self.gpu) } else { Ok(()) };
-        self.profile = (on && supported.is_ok()).then(Profile::default);
-        Box::pin(async move { supported.map(|()| times) })
+        Box::pin(async move {
+            let times = self.profile.take().map(Profile::finish).unwrap_or_default();
+            if on {
+                profile::supported(&self.gpu)?;
+                let mut profile = Profile::default();
+                profile.stream(&mut self.gpu, &self.shared.weights).await?;
+                self.profile = Some(profile);
+            }
+            Ok(times)
+        })
     }
 
     fn memory(&self) -> MemoryUse {

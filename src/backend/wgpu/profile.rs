@@ -2,12 +2,20 @@
 
 use super::device::Gpu;
 use super::program::Program;
-use crate::backend::KernelTime;
+use super::weights::Weights;
+use crate::backend::{KernelTime, STREAM};
 use crate::error::{Error, Result};
+use crate::shader::{KernelBuilder, Resource};
 use std::collections::BTreeMap;
 
 /// Timestamps of one query set, WebGPU's limit.
 const MOST_QUERIES: usize = 4096;
+
+/// Workgroups and their invocations of the kernel that only reads.
+const STREAM_GROUPS: usize = 4096;
+const STREAM_INVOCATIONS: usize = 256;
+/// Buffers smaller than this say little of the memory.
+const STREAM_BYTES: u64 = 1 << 20;
 
 /// Times by kernel since the start.
 #[derive(Default)]
@@ -28,40 +36,48 @@ impl Profile {
     }
 
     async fn run_part(&mut self, gpu: &mut Gpu, program: &Program, first: usize, count: usize) -> Result<()> {
-        let queries = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
-            label: Some("profile"),
-            ty: wgpu::QueryType::Timestamp,
-            count: count as u32 * 2,
-        });
-        let bytes = count as u64 * 16;
-        let buffer = gpu.buffer("profile", bytes, wgpu::BufferUsages::QUERY_RESOLVE)?;
-        gpu.bytes -= buffer.size();
-        let mut encoder = gpu.encoder();
         let mut kernels = Vec::with_capacity(count);
-        for index in 0..count {
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
-                label: Some("profile"),
-                timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
-                    query_set: &queries,
-                    beginning_of_pass_write_index: Some(index as u32 * 2),
-                    end_of_pass_write_index: Some(index as u32 * 2 + 1),
-                }),
-            });
-            kernels.extend(program.record_one(first + index, &mut pass));
+        let record = |index: usize, pass: &mut wgpu::ComputePass<'_>| {
+            kernels.extend(program.record_one(first + index, pass));
+        };
+        let times = timed(gpu, count, record).await?;
+        for ((kernel, bytes), us) in kernels.into_iter().zip(times) {
+            // One kernel for matrices of different sizes is several rows.
+            let kernel = if bytes > 0 { format!("{kernel}, {:.1} MB", bytes as f64 / 1e6) } else { kernel.to_string() };
+            self.add(kernel, us, bytes);
         }
-        encoder.resolve_query_set(&queries, 0..count as u32 * 2, &buffer, 0);
-        let words = gpu.submit_and_read(encoder, &buffer, count * 4).await?;
-        let stamps = words.as_chunks::<4>().0.iter().map(|[a, b, c, d]| {
-            let stamp = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-            stamp(*c, *d).saturating_sub(stamp(*a, *b))
-        });
-        let us_per_tick = f64::from(gpu.queue.get_timestamp_period()) / 1e3;
-        for ((kernel, bytes), ticks) in kernels.into_iter().zip(stamps) {
-            let kernel = kernel.to_string();
-            let time = self.times.entry(kernel.clone()).or_insert(KernelTime { kernel, calls: 0, us: 0.0, bytes: 0 });
-            time.calls += 1;
-            time.us += ticks as f64 * us_per_tick;
-            time.bytes += bytes;
+        Ok(())
+    }
+
+    fn add(&mut self, kernel: String, us: f64, bytes: u64) {
+        let time = self.times.entry(kernel.clone()).or_insert(KernelTime { kernel, calls: 0, us: 0.0, bytes: 0 });
+        time.calls += 1;
+        time.us += us;
+        time.bytes += bytes;
+    }
+
+    /// Measures how fast the memory gives the weights when nothing is done with them.
+    pub async fn stream(&mut self, gpu: &mut Gpu, weights: &Weights) -> Result<()> {
+        let sink = gpu.buffer("stream", 16, wgpu::BufferUsages::empty())?;
+        gpu.bytes -= sink.size();
+        let mut commands = Vec::new();
+        for buffer in weights.buffers().filter(|buffer| buffer.size() >= STREAM_BYTES) {
+            let mut kernel = KernelBuilder::new(STREAM, "");
+            kernel.u32("WG", STREAM_INVOCATIONS).u32("GROUPS", STREAM_GROUPS).u32("COUNT", buffer.size() as usize / 16);
+            kernel.read("data", "vec4<u32>", Resource::Input(0)).write("kept", "vec2<u32>", Resource::Drawn);
+            let launch = kernel.launch([STREAM_GROUPS, 1, 1], &gpu.caps)?;
+            let pipeline = gpu.pipeline(&launch.kernel, &launch.bindings)?;
+            let group = gpu.bind(&pipeline, &[buffer, &sink]);
+            commands.push((pipeline, group, buffer.size()));
+        }
+        for (pipeline, group, bytes) in &commands {
+            let record = |pass: &mut wgpu::ComputePass<'_>| {
+                pass.set_pipeline(&pipeline.compute);
+                pass.set_bind_group(0, group, &[]);
+                pass.dispatch_workgroups(STREAM_GROUPS as u32, 1, 1);
+            };
+            let [us] = timed(gpu, 1, |_, pass| record(pass)).await?[..] else { continue };
+            self.add(STREAM.to_owned(), us, *bytes);
         }
         Ok(())
     }
@@ -72,6 +88,39 @@ impl Profile {
         times.sort_by(|a, b| b.us.total_cmp(&a.us));
         times
     }
+}
+
+/// Microseconds of each of `count` passes.
+async fn timed(
+    gpu: &mut Gpu,
+    count: usize,
+    mut record: impl FnMut(usize, &mut wgpu::ComputePass<'_>),
+) -> Result<Vec<f64>> {
+    let queries = gpu.device.create_query_set(&wgpu::QuerySetDescriptor {
+        label: Some("profile"),
+        ty: wgpu::QueryType::Timestamp,
+        count: count as u32 * 2,
+    });
+    let buffer = gpu.buffer("profile", count as u64 * 16, wgpu::BufferUsages::QUERY_RESOLVE)?;
+    gpu.bytes -= buffer.size();
+    let mut encoder = gpu.encoder();
+    for index in 0..count {
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+            label: Some("profile"),
+            timestamp_writes: Some(wgpu::ComputePassTimestampWrites {
+                query_set: &queries,
+                beginning_of_pass_write_index: Some(index as u32 * 2),
+                end_of_pass_write_index: Some(index as u32 * 2 + 1),
+            }),
+        });
+        record(index, &mut pass);
+    }
+    encoder.resolve_query_set(&queries, 0..count as u32 * 2, &buffer, 0);
+    let words = gpu.submit_and_read(encoder, &buffer, count * 4).await?;
+    let us_per_tick = f64::from(gpu.queue.get_timestamp_period()) / 1e3;
+    let stamp = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    let times = words.as_chunks::<4>().0.iter();
+    Ok(times.map(|[a, b, c, d]| stamp(*c, *d).saturating_sub(stamp(*a, *b)) as f64 * us_per_tick).collect())
 }
 
 /// Fails unless the device has timestamps.

@@ -9,12 +9,12 @@ const CHUNK: usize = 1024;
 /// Invocations of a workgroup of a round.
 const INVOCATIONS: usize = 256;
 
-/// Takes the most likely of `vocabulary` tokens.
+/// Takes the most likely of `vocabulary` tokens: the best of each chunk, then the best of them.
 pub fn greedy(vocabulary: usize, caps: &Caps) -> Result<Vec<Launch>> {
-    let (mut launches, pairs) = rounds("top_one", vocabulary, 1, caps)?;
+    let (chunks, pairs) = round("top_one", None, (vocabulary, 1), caps)?;
     let mut kernel = KernelBuilder::new("sample_greedy", "");
-    launches.push(finish(&mut kernel, vocabulary, pairs, caps)?);
-    Ok(launches)
+    kernel.u32("WG", INVOCATIONS).u32("COUNT", vocabulary.div_ceil(CHUNK)).part("lib/better");
+    Ok(vec![chunks, finish(&mut kernel, vocabulary, pairs, caps)?])
 }
 
 /// Draws from the most likely of `vocabulary` tokens as the state says.
@@ -33,22 +33,35 @@ fn rounds(file: &'static str, vocabulary: usize, keep: usize, caps: &Caps) -> Re
     let mut source: Option<Resource> = None;
     let mut count = vocabulary;
     loop {
+        let (launch, kept) = round(file, source, (count, keep), caps)?;
+        launches.push(launch);
         let chunks = count.div_ceil(CHUNK);
-        let kept = Resource::Scratch { index: launches.len() % 2, len: chunks * keep * 2 };
-        let mut kernel = KernelBuilder::new(file, if source.is_some() { "pairs" } else { "logits" });
-        kernel.u32("WG", INVOCATIONS).u32("CHUNK", CHUNK).u32("COUNT", count).u32("KEEP", keep).part("lib/better");
-        match source {
-            None => kernel.read("logits", "f32", Resource::Input(0)).part("lib/candidates_logits"),
-            Some(pairs) => kernel.read("pairs", "vec2<u32>", pairs).part("lib/candidates_pairs"),
-        };
-        kernel.write("kept", "vec2<u32>", kept);
-        launches.push(kernel.launch([chunks, 1, 1], caps)?);
-        source = Some(kept);
-        count = chunks * keep;
         if chunks <= 1 {
             return Ok((launches, kept));
         }
+        count = chunks * keep;
+        source = Some(kept);
     }
+}
+
+/// Keeps the best `keep` of every chunk of `count` candidates: those that `source` holds, or the logits.
+fn round(
+    file: &'static str,
+    source: Option<Resource>,
+    (count, keep): (usize, usize),
+    caps: &Caps,
+) -> Result<(Launch, Resource)> {
+    let chunks = count.div_ceil(CHUNK);
+    let index = usize::from(matches!(source, Some(Resource::Scratch { index: 0, .. })));
+    let kept = Resource::Scratch { index, len: chunks * keep * 2 };
+    let mut kernel = KernelBuilder::new(file, if source.is_some() { "pairs" } else { "logits" });
+    kernel.u32("WG", INVOCATIONS).u32("CHUNK", CHUNK).u32("COUNT", count).u32("KEEP", keep).part("lib/better");
+    match source {
+        None => kernel.read("logits", "f32", Resource::Input(0)).part("lib/candidates_logits"),
+        Some(pairs) => kernel.read("pairs", "vec2<u32>", pairs).part("lib/candidates_pairs"),
+    };
+    kernel.write("kept", "vec2<u32>", kept);
+    Ok((kernel.launch([chunks, 1, 1], caps)?, kept))
 }
 
 fn finish(kernel: &mut KernelBuilder, vocabulary: usize, pairs: Resource, caps: &Caps) -> Result<Launch> {

@@ -1,7 +1,7 @@
 //! Every kernel against the references, on whatever adapter there is; a missing one fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::check::{check, test_cases};
+use super::check::{TOLERANCE_INT8, check, test_cases};
 use super::device::Gpu;
 use super::model::Model;
 use crate::backend::sampling::draw_from_vocabulary;
@@ -10,7 +10,7 @@ use crate::error::{ErrorKind, Result};
 use crate::graph::{CacheSpec, Fact, GraphBuilder, Operator, ReferenceCx};
 use crate::kernels::CpuCx;
 use crate::ops::cases::{self, Case, CaseInput, Random};
-use crate::ops::{Add, Attention, Embed, Gate, Linear, RmsNorm};
+use crate::ops::{Add, Embed, Linear, RmsNorm};
 use crate::quant::{Codes, PackedLayout};
 use crate::shader::{Caps, Kernel, Launch, LaunchCx};
 use crate::tensor::Tensor;
@@ -33,16 +33,15 @@ fn tolerance(op: &str) -> f64 {
 
 /// Runs the cases that `wanted` takes, on a device with the capabilities `caps`.
 fn check_cases(caps: Caps, kv_type: KvType, wanted: impl Fn(&Case) -> bool, tolerance: impl Fn(&str) -> f64) {
-    check_all(caps, kv_type, &cases::cases().unwrap().into_iter().filter(wanted).collect::<Vec<_>>(), tolerance);
+    check_all(caps, kv_type, cases::cases().unwrap().into_iter().filter(wanted).collect(), tolerance);
 }
 
-/// Runs these cases on a device with the capabilities `caps`.
-fn check_all(caps: Caps, kv_type: KvType, cases: &[Case], tolerance: impl Fn(&str) -> f64) {
+fn check_all(caps: Caps, kv_type: KvType, cases: Vec<Case>, tolerance: impl Fn(&str) -> f64) {
     let mut gpu = gpu();
     gpu.caps = caps;
     assert!(!cases.is_empty());
     let mut failures = Vec::new();
-    for case in cases {
+    for case in &cases {
         match block_on(check(&mut gpu, case, kv_type)) {
             Ok(outcome) if outcome.nmse <= tolerance(case.op.name()) => {}
             Ok(outcome) => failures.push(format!("{}: {:?}: error {:e}", case.name, outcome.kernels, outcome.nmse)),
@@ -65,82 +64,60 @@ fn linear_on_a_software_adapter_agrees_with_the_reference() {
 }
 
 #[test]
-fn linear_staged_as_f16_agrees_with_the_reference() {
-    assert!(gpu().caps.f16, "no f16 here");
-    check_cases(Caps { f16: true, ..Caps::WEBGPU_MINIMUM }, KvType::F32, |case| case.op.name() == "linear", |_| 3e-7);
-}
-
-/// One of `values`.
-fn one_of(values: &[usize], random: &mut Random) -> usize {
-    values[random.bits() as usize % values.len()]
-}
-
-/// Around the borders of blocks of tokens, rows and columns.
-const EDGES: [usize; 16] = [1, 2, 5, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 128, 129];
-
-fn random_linear_cases(random: &mut Random) -> Vec<Case> {
-    let mut case = |_| {
-        let layout = cases::layouts()[random.bits() as usize % cases::layouts().len()];
-        let PackedLayout::Coded { group, .. } = layout else { return linear(layout, 1, random) };
-        linear(layout, group, random)
-    };
-    (0..200).map(&mut case).collect()
-}
-
-/// A product of many tokens with what the optimizer may fuse around it.
-fn linear(layout: PackedLayout, group: usize, random: &mut Random) -> Case {
-    let shape = (one_of(&EDGES, random).next_multiple_of(group), 5 + one_of(&EDGES, random));
-    let rows = one_of(&EDGES, random);
-    let bias = random.bits().is_multiple_of(2);
-    let residual = random.bits().is_multiple_of(2);
-    match random.bits() % 3 {
-        0 => cases::linear_case(Linear { bias, residual, ..Linear::PLAIN }, &[layout], &[rows], shape, random),
-        1 => {
-            let op = Linear { n_matrices: 2, gate: Some(Gate::Silu), bias, residual, ..Linear::PLAIN };
-            cases::linear_case(op, &[layout; 2], &[rows; 2], shape, random)
-        }
-        _ => {
-            let op = Linear { n_matrices: 3, norm: Some(1e-6), bias, ..Linear::PLAIN };
-            cases::linear_case(op, &[layout; 3], &[rows, one_of(&EDGES, random), rows], shape, random)
-        }
+fn linear_over_bytes_agrees_with_the_reference() {
+    // From few tiles for the device to many.
+    for parallel in [200_000, 3000, 1000, 200, 100] {
+        let caps = Caps { int8: true, parallel, ..Caps::WEBGPU_MINIMUM };
+        check_cases(caps, KvType::F32, |case| case.op.name() == "linear" && case.tokens == 1, |_| TOLERANCE_INT8);
     }
-    .unwrap()
+    let caps = Caps { int8: true, ..Caps::WEBGPU_MINIMUM };
+    check_cases(caps, KvType::F32, |case| case.op.name() == "linear" && case.tokens > 1, |_| TOLERANCE_INT8);
+}
+
+/// The largest relative error with weights and activations staged as f16.
+const STAGED_AS_F16: f64 = 5e-7;
+
+#[test]
+fn linear_staged_as_f16_agrees_with_the_reference() {
+    assert!(gpu().caps.f16, "the adapter has no f16");
+    let caps = Caps { f16: true, ..Caps::WEBGPU_MINIMUM };
+    check_cases(caps, KvType::F32, |case| case.op.name() == "linear" && case.tokens > 1, |_| STAGED_AS_F16);
+}
+
+/// How many random shapes a kernel is checked with: each is a pipeline of its own, slow to make on a software adapter.
+fn random_shapes() -> usize {
+    if std::env::var_os("HANZO_EDGE_FULL").is_some() { 200 } else { 12 }
 }
 
 #[test]
 fn linear_of_random_shapes_agrees_with_the_reference() {
-    check_all(Caps::WEBGPU_MINIMUM, KvType::F32, &random_linear_cases(&mut Random::new(13)), tolerance);
+    let cases = cases::random_linear_cases(random_shapes(), &[1]).unwrap();
+    for (at, parallel) in [200_000, 3000, 1000, 100].into_iter().enumerate() {
+        let share: Vec<Case> = cases.iter().skip(at).step_by(4).cloned().collect();
+        let caps = Caps { parallel, ..Caps::WEBGPU_MINIMUM };
+        check_all(caps, KvType::F32, share.clone(), tolerance);
+        check_all(Caps { int8: true, ..caps }, KvType::F32, share, |_| TOLERANCE_INT8);
+    }
 }
 
+/// Numbers of tokens around the borders of blocks.
+const MANY: [usize; 11] = [5, 15, 16, 17, 31, 33, 63, 64, 65, 100, 129];
+
 #[test]
-fn linear_of_random_shapes_staged_as_f16_agrees_with_the_reference() {
-    let caps = Caps { f16: true, ..Caps::WEBGPU_MINIMUM };
-    check_all(caps, KvType::F32, &random_linear_cases(&mut Random::new(14)), |_| 3e-7);
+fn linear_of_random_shapes_and_many_tokens_agrees_with_the_reference() {
+    let cases = cases::random_linear_cases(random_shapes(), &MANY).unwrap();
+    check_all(Caps::WEBGPU_MINIMUM, KvType::F32, cases.clone(), tolerance);
+    check_all(Caps { f16: true, ..Caps::WEBGPU_MINIMUM }, KvType::F32, cases.clone(), |_| STAGED_AS_F16);
+    check_all(Caps { int8: true, ..Caps::WEBGPU_MINIMUM }, KvType::F32, cases, |_| TOLERANCE_INT8);
 }
 
 #[test]
 fn attention_of_random_shapes_agrees_with_the_reference() {
-    let mut random = Random::new(15);
-    let mut cases = Vec::new();
-    for head_dim in [64, 80, 96, 128, 256] {
-        for _ in 0..8 {
-            let n_kv_heads = one_of(&[1, 2, 3], &mut random);
-            let op = Attention {
-                cache: 0,
-                n_heads: n_kv_heads * one_of(&[1, 2, 4, 7], &mut random),
-                n_kv_heads,
-                head_dim,
-                scale: 0.1,
-                window: [None, Some(1), Some(33), Some(64)][random.bits() as usize % 4],
-                norm: None,
-                rotary: None,
-            };
-            let shape = (1 + one_of(&EDGES, &mut random), one_of(&EDGES, &mut random) - 1, 300);
-            cases.push(cases::attention_case(op, shape, &mut random).unwrap());
-        }
+    for tokens in [&[1][..], &MANY] {
+        let cases = cases::random_attention_cases(random_shapes(), tokens).unwrap();
+        check_all(Caps::WEBGPU_MINIMUM, KvType::F32, cases.clone(), tolerance);
+        check_all(Caps::WEBGPU_MINIMUM, KvType::F16, cases, |_| 1e-6);
     }
-    check_all(Caps::WEBGPU_MINIMUM, KvType::F32, &cases, tolerance);
-    check_all(Caps::WEBGPU_MINIMUM, KvType::F16, &cases, |_| 1e-6);
 }
 
 /// No software adapter has matrix units: the sources at least are sound.

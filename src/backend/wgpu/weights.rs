@@ -173,6 +173,11 @@ impl Weights {
         self.operands.get(weight).ok_or_else(|| Error::internal(format!("there is no weight {weight}")))
     }
 
+    /// Every buffer.
+    pub fn buffers(&self) -> impl Iterator<Item = &wgpu::Buffer> {
+        self.buffers.iter().map(|(buffer, _)| buffer)
+    }
+
     /// The buffer of one part of a weight.
     pub fn buffer(&self, weight: usize, part: usize) -> Result<&wgpu::Buffer> {
         let part = self.operand(weight)?.parts.get(part);

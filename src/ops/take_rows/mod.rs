@@ -5,7 +5,7 @@ mod gpu;
 
 use super::check;
 use crate::error::Result;
-use crate::graph::{Dim, Fact, Operator, ReferenceCx};
+use crate::graph::{Dim, Dims, Fact, Operator, ReferenceCx};
 use crate::kernels::CpuCx;
 use crate::shader::{Launch, LaunchCx};
 use crate::tensor::Tensor;
@@ -33,6 +33,10 @@ impl Operator for TakeRows {
 
     fn cpu(&self, cx: &mut CpuCx<'_>) -> Result<()> {
         cpu::run(cx)
+    }
+
+    fn keeps(&self, dims: Dims) -> bool {
+        dims.tokens == dims.rows
     }
 
     fn gpu(&self, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {

@@ -1,57 +1,93 @@
-//! Attention of one token: over splits of the keys, then the splits together.
+//! Attention of one token: a dispatch that writes its key and value and attends, split over keys, and one that puts the
+//! splits together.
 
-use super::{Call, INVOCATIONS};
+use super::{Call, prefill};
 use crate::error::Result;
-use crate::shader::{KernelBuilder, Launch, Resource};
+use crate::shader::{KernelBuilder, Launch, Resource, floor_power_of_two};
 
 /// Keys that a workgroup scores at once.
 const BLOCK: usize = 64;
-/// Queries of a workgroup.
+/// The most query heads of a workgroup.
 const ROWS: usize = 8;
 /// The most workgroups that share the keys of a head.
 const SPLITS: usize = 64;
 
 pub fn launches(call: &Call<'_>, launches: &mut Vec<Launch>) -> Result<()> {
-    let fused = call.group <= ROWS && call.shared_norms()?;
-    if !fused {
-        launches.push(call.kv_write()?);
-    }
+    let head_dim = call.op.head_dim;
     let splits = call.cx.capacity.div_ceil(BLOCK).clamp(1, SPLITS);
-    launches.push(attend(call, splits, fused)?);
+    // Few workgroups are done sooner with more invocations each.
+    let invocations = if splits <= SPLITS / 4 { 256 } else { 128 };
+    let shape = Shape::new(head_dim, call.group, invocations, call.cx.caps.workgroup_bytes);
+    let Some(shape) = shape.filter(|_| head_dim.is_multiple_of(8) && call.shared_norms().unwrap_or(false)) else {
+        return prefill::launches(call, launches);
+    };
+    launches.push(attend(call, &shape, splits)?);
     if splits > 1 {
         launches.push(merge(call, splits)?);
     }
     Ok(())
 }
 
-fn attend(call: &Call<'_>, splits: usize, fused: bool) -> Result<Launch> {
+/// How a workgroup divides its work.
+struct Shape {
+    invocations: usize,
+    /// Query heads.
+    rows: usize,
+    /// Groups of invocations that share a block's values by keys.
+    slices: usize,
+    /// Rows whose sums over the slices are made at once.
+    batch: usize,
+    /// Floats of memory for what invocations exchange.
+    scratch: usize,
+}
+
+impl Shape {
+    /// The most rows that fit into workgroup memory; `None` when not even one does.
+    fn new(head_dim: usize, group: usize, invocations: usize, workgroup_bytes: usize) -> Option<Self> {
+        let slices = floor_power_of_two(invocations / (head_dim / 8).max(1)).min(BLOCK);
+        let lanes = invocations / BLOCK;
+        let shapes =
+            (group.div_ceil(ROWS)..=group).flat_map(|blocks| [2, 1].map(|batch| (group.div_ceil(blocks), batch)));
+        let mut fitting = shapes.filter_map(|(rows, batch)| {
+            let dots = rows * lanes * (BLOCK + 32 / lanes);
+            let scratch = ((rows + 1) * head_dim).max(dots).max(batch * slices * head_dim);
+            let floats = (rows + 2) * head_dim + scratch + rows * BLOCK + (rows + 1) * 8 + rows + slices * rows;
+            let shape = Self { invocations, rows, slices, batch: batch.min(rows), scratch };
+            (floats * 4 <= workgroup_bytes).then_some(shape)
+        });
+        fitting.next().filter(|_| head_dim / 8 <= invocations)
+    }
+
+    fn constants(&self, kernel: &mut KernelBuilder, head_dim: usize) {
+        let (chunks, lanes) = (head_dim / 8, self.invocations / BLOCK);
+        kernel.u32("ROWS", self.rows).u32("SLICES", self.slices).u32("SCRATCH", self.scratch);
+        kernel.u32("CHUNKS", chunks).u32("KEY_LANES", lanes).u32("KEY_STEPS", chunks.div_ceil(lanes));
+        kernel.u32("VALUE_STEPS", BLOCK / self.slices).u32("SCORES", (self.rows * BLOCK).div_ceil(self.invocations));
+        kernel.u32("BATCH_ROWS", self.batch).u32("BATCHES", self.rows.div_ceil(self.batch));
+    }
+}
+
+fn attend(call: &Call<'_>, shape: &Shape, splits: usize) -> Result<Launch> {
     let (op, cx) = (call.op, call.cx);
-    let rows = call.group.min(ROWS);
-    let head_4 = op.head_dim / 4;
-    let invocations = head_4.next_power_of_two().max(INVOCATIONS);
-    let row_lanes = (invocations / head_4).min(rows);
-    let name = call.name(if fused { " fused" } else { "" });
-    let mut kernel = KernelBuilder::new("attention", &name);
-    call.shape(&mut kernel, invocations, call.inputs.norms.map(|(q, _)| q))?;
-    kernel.u32("ROWS", rows).u32("LANES_A_ROW", invocations / rows);
-    kernel.u32("ROW_LANES", row_lanes).u32("ROWS_A_LANE", rows.div_ceil(row_lanes));
+    let mut kernel = KernelBuilder::new("attention_decode", &call.name(""));
+    call.shape(&mut kernel, shape.invocations, call.inputs.norms.map(|(q, _)| q))?;
+    kernel.part(if cx.kv_f16 { "lib/kv8_f16" } else { "lib/kv8_f32" });
+    shape.constants(&mut kernel, op.head_dim);
     kernel.f32("SCALE", op.scale);
     split_keys(call, &mut kernel, splits);
     kernel.read("q", "f32", Resource::Input(*call.inputs.q));
-    if fused {
-        call.kv_inputs(&mut kernel);
-    } else {
-        kernel.read("keys", "Kv4", Resource::Keys).read("values", "Kv4", Resource::Values).part("lib/kv_stored");
-    }
+    kernel.read("k", "f32", Resource::Input(*call.inputs.k)).read("v", "f32", Resource::Input(*call.inputs.v));
+    kernel.write("keys", "Kv8", Resource::Keys).write("values", "Kv8", Resource::Values);
     kernel.write("dst", "vec4<f32>", if splits > 1 { partials(call, splits) } else { Resource::Output(0) });
-    kernel.launch([call.group.div_ceil(rows), op.n_kv_heads, splits], &cx.caps)
+    kernel.launch([call.group.div_ceil(shape.rows), op.n_kv_heads, splits], &cx.caps)
 }
 
 fn merge(call: &Call<'_>, splits: usize) -> Result<Launch> {
     let head_4 = call.op.head_dim / 4;
+    let invocations = head_4.next_power_of_two().max(128);
     let mut kernel = KernelBuilder::new("attention_merge", "");
-    kernel.u32("WG", head_4.next_power_of_two().clamp(16, 64)).u32("HEADS", call.op.n_heads).u32("HEAD_4", head_4);
-    kernel.u32("CAPACITY", call.cx.capacity).state();
+    kernel.u32("WG", invocations).u32("HEADS", call.op.n_heads).u32("HEAD_4", head_4);
+    kernel.u32("SLICES", invocations / head_4).u32("CAPACITY", call.cx.capacity).state();
     split_keys(call, &mut kernel, splits);
     kernel.read("splits", "vec4<f32>", partials(call, splits)).write("dst", "vec4<f32>", Resource::Output(0));
     kernel.launch([call.op.n_heads, 1, 1], &call.cx.caps)

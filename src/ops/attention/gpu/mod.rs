@@ -54,13 +54,17 @@ impl Call<'_> {
         format!("{kv}{norm}{rope}{extra}")
     }
 
+    /// The part that packs four elements of the cache.
+    fn kv4(&self) -> &'static str {
+        if self.cx.kv_f16 { "lib/kv_f16" } else { "lib/kv_f32" }
+    }
+
     /// What every kernel that touches the cache needs to know; `norms` is the norm weights to bind.
     fn shape(&self, kernel: &mut KernelBuilder, invocations: usize, norms: Option<&usize>) -> Result<()> {
         let op = self.op;
         kernel.u32("WG", invocations).u32("HEADS", op.n_heads).u32("KV_HEADS", op.n_kv_heads).u32("GROUP", self.group);
         kernel.u32("HEAD_DIM", op.head_dim).u32("HEAD_4", op.head_dim / 4).u32("CAPACITY", self.cx.capacity);
         kernel.bool("HEAD_NORM", op.norm.is_some()).f32("NORM_EPS", op.norm.map_or(0.0, |norm| norm.eps));
-        kernel.part(if self.cx.kv_f16 { "lib/kv_f16" } else { "lib/kv_f32" });
         kernel.state();
         let pairs = op.rotary.map_or(Pairs::Halves, |rotary| rotary.pairs);
         let table = self.inputs.table.map(|table| Ok((Resource::Input(*table), self.cx.input(*table)?)));
@@ -78,15 +82,12 @@ impl Call<'_> {
         Ok(())
     }
 
-    fn kv_inputs(&self, kernel: &mut KernelBuilder) {
-        kernel.read("k", "f32", Resource::Input(*self.inputs.k)).read("v", "f32", Resource::Input(*self.inputs.v));
-        kernel.write("keys", "Kv4", Resource::Keys).write("values", "Kv4", Resource::Values).part("lib/kv_store");
-    }
-
     fn kv_write(&self) -> Result<Launch> {
         let mut kernel = KernelBuilder::new("kv_write", &self.name(""));
         self.shape(&mut kernel, INVOCATIONS, self.inputs.norms.map(|(_, k)| k))?;
-        self.kv_inputs(&mut kernel);
+        kernel.read("k", "f32", Resource::Input(*self.inputs.k)).read("v", "f32", Resource::Input(*self.inputs.v));
+        kernel.write("keys", "Kv4", Resource::Keys).write("values", "Kv4", Resource::Values);
+        kernel.part(self.kv4()).part("lib/kv_store");
         kernel.launch([self.cx.tokens, self.op.n_kv_heads, 1], &self.cx.caps)
     }
 }

@@ -37,7 +37,7 @@ fn attend(call: &Call<'_>) -> Result<Launch> {
     kernel.u32("HEADS", op.n_heads).u32("GROUP", call.group).u32("HEAD_4", head_4).u32("CAPACITY", cx.capacity);
     kernel.u32("GROUPS", groups).u32("ROWS_A_LANE", ROWS.div_ceil(groups));
     kernel.u32("SPLITS", 1).u32("BLOCK", KEYS).u32("WINDOW", op.window.unwrap_or(u32::MAX as usize));
-    kernel.state().part(if cx.kv_f16 { "lib/kv_f16" } else { "lib/kv_f32" }).part("lib/splits");
+    kernel.state().part(call.kv4()).part("lib/splits");
     kernel.read("q", "vec4<f32>", turned(call)).read("keys", "Kv4", Resource::Keys);
     kernel.read("values", "Kv4", Resource::Values).write("dst", "vec4<f32>", Resource::Output(0));
     kernel.launch([(cx.tokens * call.group).div_ceil(ROWS), op.n_kv_heads, 1], &cx.caps)

@@ -1,4 +1,5 @@
-//! `matvec`: matrix products with few tokens, bound by reading the matrix. Invocations share a tile of four rows.
+//! `matvec`: matrix products with few tokens, bound by reading the matrix. Invocations share a tile of four rows, or a
+//! few tiles where the activations become bytes.
 
 use super::Call;
 use crate::error::Result;
@@ -24,4 +25,53 @@ pub fn launch(call: &Call<'_>, kernel: &mut KernelBuilder, tiles: usize) -> Resu
     let invocations = lanes.max(INVOCATIONS);
     kernel.u32("WG", invocations).u32("LANES", lanes).part("lib/reduce");
     kernel.launch_flat(tiles.div_ceil(invocations / lanes), &call.cx.caps)
+}
+
+/// How the byte kernel walks a matrix.
+struct Walk {
+    /// Invocations that share tiles.
+    lanes: usize,
+    /// Tiles of each matrix that they share.
+    span: usize,
+    /// Invocations of a workgroup.
+    invocations: usize,
+    /// Steps whose weights are asked for at once.
+    unroll: usize,
+}
+
+/// The launch of the byte kernel over `tiles` tiles (of each of two matrices if `gated`).
+pub fn launch_int8(call: &Call<'_>, kernel: &mut KernelBuilder, tiles: usize, gated: bool) -> Result<Launch> {
+    let matrices = 1 + usize::from(gated);
+    let walk = Walk::new(call.cx.caps.parallel, tiles, matrices, call.columns.next_multiple_of(32) / 8);
+    let sums = walk.span * matrices;
+    kernel.u32("WG", walk.invocations).u32("LANES", walk.lanes).u32("UNROLL", walk.unroll);
+    kernel.u32("SPAN", walk.span).u32("SUMS", sums).part("lib/reduce_spans");
+    kernel.part(if gated { "lib/span_gated" } else { "lib/span_plain" });
+    let spans = walk.invocations / walk.lanes * walk.span;
+    kernel.launch_flat(tiles.div_ceil(spans), &call.cx.caps)
+}
+
+impl Walk {
+    /// For a matrix of `tiles` tiles by `steps` steps of 8 columns; `parallel` as in [`crate::shader::Caps`].
+    /// Few tiles need many lanes each to keep the device busy; where there are many, a lane with more tiles saves
+    /// turning activations into bytes. The borders were measured (docs/performance.md).
+    fn new(parallel: usize, tiles: usize, matrices: usize, steps: usize) -> Self {
+        let all = tiles * matrices;
+        let (lanes, span) = if all * 256 <= parallel {
+            (256, 1)
+        } else if all * 128 <= parallel {
+            (256, 2)
+        } else if all * 40 <= parallel {
+            (128, 4)
+        } else if all * 10 <= parallel {
+            (64, 4)
+        } else {
+            (32, 8)
+        };
+        // Lanes without a step in the last round only wait.
+        let lanes = if lanes == 256 && steps < 1024 && !steps.is_multiple_of(256) { 128 } else { lanes };
+        let lanes = lanes.min(floor_power_of_two(steps));
+        let unroll = if lanes == 256 && steps.is_multiple_of(512) { 2 } else { 1 };
+        Self { lanes, span: span.min(8 / matrices), invocations: lanes.max(INVOCATIONS), unroll }
+    }
 }

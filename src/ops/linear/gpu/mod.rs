@@ -8,6 +8,7 @@ mod matvec;
 use super::{Gate, Linear, LinearInputs};
 use crate::error::{Error, Result};
 use crate::ops::{elementwise, rms_norm};
+use crate::quant::PackedLayout;
 use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource, WeightPart};
 use std::ops::Range;
 
@@ -18,13 +19,15 @@ const MATRICES: usize = 3;
 const NORMED: usize = 0;
 const GATE: usize = 1;
 const UP: usize = 2;
+const PRODUCT: usize = 3;
+const BYTES: usize = 4;
 
 pub fn launches(op: &Linear, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
     let ids: Vec<usize> = (0..cx.inputs.len()).collect();
     let inputs = op.split(&ids)?;
     let x = cx.input(*inputs.x)?;
     let (tokens, columns) = (x.rows(), x.width());
-    let mut call = Call { op, cx, inputs, tokens, columns, x: Resource::Input(0), norm: None };
+    let mut call = Call { op, cx, inputs, tokens, columns, x: Resource::Input(0), bytes: None, norm: None };
     let mut launches = Vec::new();
     if let (Some(weight), Some(eps)) = (call.inputs.norm, op.norm) {
         if tokens <= cx.caps.few_tokens && columns.is_multiple_of(32) {
@@ -33,6 +36,11 @@ pub fn launches(op: &Linear, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
             call.x = Resource::Scratch { index: NORMED, len: x.len() };
             launches.push(rms_norm::gpu::launch(cx, [*call.inputs.x, *weight], eps, call.x)?);
         }
+    }
+    if call.many() && matmul::takes_bytes(&cx.caps, columns) && call.any_coded()? {
+        let (launch, bytes) = matmul::quantize(&call)?;
+        launches.push(launch);
+        call.bytes = Some(bytes);
     }
     let runs = call.runs()?;
     if op.gate == Some(Gate::Silu) && runs.len() > 1 {
@@ -54,6 +62,8 @@ struct Call<'a> {
     columns: usize,
     /// The activations, normalized already unless `norm` is fused.
     x: Resource,
+    /// The activations as bytes, where matrix products of many tokens take them so.
+    bytes: Option<Resource>,
     norm: Option<(usize, f32)>,
 }
 
@@ -68,6 +78,19 @@ struct Product<'a> {
     outputs: Vec<Resource>,
     gated: bool,
     residual: bool,
+}
+
+/// Which kernel makes a product.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// Many tokens.
+    Matmul,
+    /// Many tokens, activations as bytes.
+    MatmulInt8,
+    /// Few tokens, activations as floats.
+    Matvec,
+    /// One token, activations as bytes.
+    MatvecInt8,
 }
 
 impl<'a> Call<'a> {
@@ -135,7 +158,7 @@ impl<'a> Call<'a> {
         match self.inputs.residual {
             None => launches.push(elementwise::gpu::silu_mul(self.cx, gate, up, (Resource::Output(0), len))?),
             Some(residual) => {
-                let product = Resource::Scratch { index: NORMED + 3, len };
+                let product = Resource::Scratch { index: PRODUCT, len };
                 launches.push(elementwise::gpu::silu_mul(self.cx, gate, up, (product, len))?);
                 let dst = (Resource::Output(0), len);
                 launches.push(elementwise::gpu::add(self.cx, product, Resource::Input(*residual), dst)?);
@@ -148,35 +171,68 @@ impl<'a> Call<'a> {
         self.inputs.matrices.get(index).copied().ok_or_else(|| Error::internal(format!("there is no matrix {index}")))
     }
 
+    /// Whether the tokens are too many to decode the weights for each tile anew.
+    fn many(&self) -> bool {
+        self.tokens > self.cx.caps.few_tokens
+    }
+
+    /// Whether any matrix is stored as codes.
+    fn any_coded(&self) -> Result<bool> {
+        let layouts = self.inputs.matrices.iter().map(|matrix| Ok(self.cx.input(*matrix)?.weight()?.layout));
+        Ok(layouts.collect::<Result<Vec<_>>>()?.iter().any(|layout| matches!(layout, PackedLayout::Coded { .. })))
+    }
+
+    fn kind(&self, layout: PackedLayout) -> Kind {
+        let coded = matches!(layout, PackedLayout::Coded { .. });
+        match (self.many(), coded) {
+            (true, true) if self.bytes.is_some() => Kind::MatmulInt8,
+            (true, _) => Kind::Matmul,
+            (false, true) if self.tokens == 1 && self.cx.caps.int8 => Kind::MatvecInt8,
+            (false, _) => Kind::Matvec,
+        }
+    }
+
     fn launch(&self, product: &Product<'_>) -> Result<Launch> {
-        let few = self.tokens <= self.cx.caps.few_tokens;
-        let file = if few { matvec::file(product.gated) } else { matmul::file(&self.cx.caps) };
-        let mut kernel = KernelBuilder::new(file, &self.variant(product)?);
+        let layout = self.cx.input(self.matrix(product.matrix)?)?.weight()?.layout;
+        let kind = self.kind(layout);
+        let file = match kind {
+            Kind::Matmul => matmul::file(&self.cx.caps),
+            Kind::MatmulInt8 => "matmul_int8",
+            Kind::MatvecInt8 => "matvec_int8",
+            Kind::Matvec => matvec::file(product.gated),
+        };
+        let mut kernel = KernelBuilder::new(file, &self.variant(product, kind)?);
         self.inputs(&mut kernel, product)?;
+        self.activations(&mut kernel, kind);
         self.stores(&mut kernel, product)?;
         let tiles = tiles(&product.rows, product.gated);
         kernel.u32("TOKENS", self.tokens).u32("TILES", tiles);
         if product.gated {
             kernel.part("lib/silu_value");
         }
-        if few {
-            matvec::launch(self, &mut kernel, tiles)
-        } else {
-            matmul::launch(self, &mut kernel, tiles, product.gated)
+        match kind {
+            Kind::Matmul => matmul::launch(self, &mut kernel, tiles, product.gated),
+            Kind::MatmulInt8 => matmul::launch_int8(self, &mut kernel, tiles, (layout, product.gated)),
+            Kind::MatvecInt8 => {
+                kernel.bytes_products(layout);
+                matvec::launch_int8(self, &mut kernel, tiles, product.gated)
+            }
+            Kind::Matvec => matvec::launch(self, &mut kernel, tiles),
         }
     }
 
-    fn variant(&self, product: &Product<'_>) -> Result<String> {
+    fn variant(&self, product: &Product<'_>, kind: Kind) -> Result<String> {
         let layout = self.cx.input(self.matrix(product.matrix)?)?.weight()?.layout;
         let mut name = layout.name();
         for (used, word) in [
-            (product.gated && self.tokens > self.cx.caps.few_tokens, " gated"),
+            (product.gated, " gated"),
             (self.norm.is_some(), " norm"),
             (self.op.bias, " bias"),
             (product.residual, " residual"),
             (product.outputs.len() == 2, " x2"),
             (product.outputs.len() == 3, " x3"),
             (!self.columns.is_multiple_of(32), " padded"),
+            (matches!(kind, Kind::Matmul) && self.cx.caps.f16, " f16"),
         ] {
             if used {
                 name.push_str(word);
@@ -194,11 +250,6 @@ impl<'a> Call<'a> {
         if product.rows.len() > 1 {
             let row = layout.plane_bytes(4, self.columns).iter().sum::<usize>() / 4;
             kernel.reads_weights((product.rows.iter().sum::<usize>() * row) as u64);
-        }
-        if self.columns.is_multiple_of(32) {
-            kernel.read("x", "vec4<f32>", self.x).part("lib/x_exact");
-        } else {
-            kernel.read("x", "f32", self.x).part("lib/x_padded");
         }
         match self.norm {
             Some((weight, _)) => {
@@ -219,6 +270,14 @@ impl<'a> Call<'a> {
             }
         }
         Ok(())
+    }
+
+    fn activations(&self, kernel: &mut KernelBuilder, kind: Kind) {
+        match (kind, self.bytes) {
+            (Kind::MatmulInt8, Some(bytes)) => kernel.read("x", "vec4<u32>", bytes),
+            _ if self.columns.is_multiple_of(32) => kernel.read("x", "vec4<f32>", self.x).part("lib/x_exact"),
+            _ => kernel.read("x", "f32", self.x).part("lib/x_padded"),
+        };
     }
 
     fn stores(&self, kernel: &mut KernelBuilder, product: &Product<'_>) -> Result<()> {
