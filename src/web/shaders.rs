@@ -7,16 +7,19 @@ use crate::shader::Caps;
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// Every kernel that a case of an operation or a sampler uses within WebGPU's least limits, as JSON
-/// `[{ "name", "source" }]`.
+/// Every kernel that a case of an operation or a sampler uses within WebGPU's least limits, with activations as floats
+/// and as bytes, as JSON `[{ "name", "source" }]`.
 ///
 /// # Errors
 /// A case has no launches.
 #[wasm_bindgen(js_name = kernelSources)]
 pub fn kernel_sources() -> JsResult<String> {
-    let rows: Vec<Value> = gpu_kernels(&cases::cases()?, Caps::WEBGPU_MINIMUM)?
-        .into_iter()
-        .map(|kernel| json!({ "name": kernel.name, "source": kernel.source }))
-        .collect();
+    let cases = cases::cases()?;
+    let mut rows: Vec<Value> = Vec::new();
+    for int8 in [false, true] {
+        let kernels = gpu_kernels(&cases, Caps { int8, ..Caps::WEBGPU_MINIMUM })?;
+        rows.extend(kernels.iter().map(|kernel| json!({ "name": kernel.name, "source": kernel.source })));
+    }
+    rows.dedup();
     Ok(Value::from(rows).to_string())
 }
