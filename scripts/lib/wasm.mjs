@@ -12,17 +12,15 @@ export const DIST = join(ROOT, 'dist');
 /** What a user of the package downloads before the model, at most. */
 export const GZIP_BUDGET_BYTES = 1_500_000;
 
-const THREADS_FEATURES = ',+atomics,+bulk-memory,+mutable-globals';
+/** Target features that every crate of a module is compiled with, and what our own crate alone gets on top. */
+const FEATURES = { plain: '+simd128', threads: '+simd128,+atomics,+bulk-memory,+mutable-globals', relaxed: '+relaxed-simd' };
 
-/**
- * The modules of the package. `name` is the file stem in dist/, `features` become rustc's `-Ctarget-feature`. Those with
- * threads share a memory, which JS makes.
- */
+/** The modules of the package. `name` is the file stem in dist/. Those with threads share a memory, which JS makes. */
 export const MODULES = [
-  { name: 'hanzo-edge', features: '+simd128', threads: false },
-  { name: 'hanzo-edge-relaxed', features: '+simd128,+relaxed-simd', threads: false },
-  { name: 'hanzo-edge-threads', features: `+simd128${THREADS_FEATURES}`, threads: true },
-  { name: 'hanzo-edge-relaxed-threads', features: `+simd128,+relaxed-simd${THREADS_FEATURES}`, threads: true },
+  { name: 'hanzo-edge', relaxed: false, threads: false },
+  { name: 'hanzo-edge-relaxed', relaxed: true, threads: false },
+  { name: 'hanzo-edge-threads', relaxed: false, threads: true },
+  { name: 'hanzo-edge-relaxed-threads', relaxed: true, threads: true },
 ];
 
 /** What the shared memory begins with (js/wasm.ts makes it) and may grow to. */
@@ -45,8 +43,8 @@ export async function buildWasm({ release = false } = {}) {
   const results = [];
   for (const module of MODULES) {
     const route = module.threads ? threads : plain;
-    const stamp = join(targetFolder(module, release), 'stamp');
-    const key = `${route.name} ${bindgen} ${module.features} ${hashOfInputs()}`;
+    const stamp = join(targetFolder(module, release), `${module.name}.stamp`);
+    const key = `${route.name} ${bindgen} ${hashOfInputs()}`;
     const done = existsSync(stamp) && readFileSync(stamp, 'utf8') === `${key} ${hashOfOutput(module)}`;
     if (!done) {
       await compile(module, route, bindgen, release);
@@ -63,14 +61,15 @@ async function compile(module, route, bindgen, release) {
   const env = {
     ...route.env,
     RUSTFLAGS: [
-      `-Ctarget-feature=${module.features}`,
+      `-Ctarget-feature=${module.threads ? FEATURES.threads : FEATURES.plain}`,
       ...(module.threads ? THREADS_LINK_ARGS.map((arg) => `-Clink-arg=${arg}`) : []),
       '--cfg getrandom_backend="wasm_js"',
     ].join(' '),
     ...(release ? { CARGO_PROFILE_WEB_LTO: 'fat' } : {}),
   };
-  const args = ['build', '--lib', '--locked', '--profile', 'web', '--target', 'wasm32-unknown-unknown', '--target-dir', target, ...route.args];
-  await must('compiling to WASM', route.cargo, args, { env });
+  const args = ['rustc', '--lib', '--locked', '--profile', 'web', '--target', 'wasm32-unknown-unknown', '--target-dir', target, ...route.args];
+  const own = module.relaxed ? ['--', `-Ctarget-feature=${FEATURES.relaxed}`] : [];
+  await must('compiling to WASM', route.cargo, [...args, ...own], { env });
   mkdirSync(DIST, { recursive: true });
   const compiled = join(target, 'wasm32-unknown-unknown', 'web', 'hanzo_edge.wasm');
   await must('making the JS glue', bindgen, ['--target', 'web', '--omit-default-module-path', '--out-dir', DIST, '--out-name', module.name, compiled], { quiet: true });
@@ -82,7 +81,7 @@ async function compile(module, route, bindgen, release) {
 
 async function optimize(module, path) {
   say('build: wasm-opt');
-  const flags = [...OPT_FLAGS, ...(module.features.includes('relaxed') ? ['--enable-relaxed-simd'] : []), ...(module.threads ? ['--enable-threads'] : [])];
+  const flags = [...OPT_FLAGS, ...(module.relaxed ? ['--enable-relaxed-simd'] : []), ...(module.threads ? ['--enable-threads'] : [])];
   const wasmOpt = join(ROOT, 'node_modules', '.bin', process.platform === 'win32' ? 'wasm-opt.cmd' : 'wasm-opt');
   await must('optimizing the WASM module', wasmOpt, [...flags, path, '-o', path], { quiet: true });
 }
@@ -95,10 +94,10 @@ function checkedSize(module) {
   return { name: module.name, bytes: bytes.length, gzipBytes };
 }
 
-/** A target folder for each module: other flags run all build scripts again, and with them what depends on these. */
+/** A target folder for each set of flags of the dependencies: other flags compile all of them again. */
 function targetFolder(module, release) {
   const base = process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target');
-  return join(`${base}-web${release ? '-release' : ''}`, module.name);
+  return join(`${base}-web${release ? '-release' : ''}`, module.threads ? 'threads' : 'plain');
 }
 
 /** A hash of all that the module is made from. */
