@@ -9,6 +9,8 @@ const HIDDEN_SCORE: f32 = -1e30;
 // In the second product an invocation has a chunk of the VALUE_STEPS keys of a slice of the block.
 // A row of products is padded so that the lanes of a key use different banks of memory.
 const DOTS: u32 = BLOCK + 32u / KEY_LANES;
+// Fours of the queries' heads and the key's.
+const HEADS_4: u32 = (ROWS + 1u) * HEAD_4;
 
 var<workgroup> queries: array<vec4<f32>, ROWS * HEAD_4>;
 var<workgroup> own_key: array<vec4<f32>, HEAD_4>;
@@ -16,12 +18,17 @@ var<workgroup> own_value: array<vec4<f32>, HEAD_4>;
 // In turn: the heads before norm and rotation, parts of scores, parts of sums.
 var<workgroup> scratch: array<f32, SCRATCH>;
 var<workgroup> weights: array<f32, ROWS * BLOCK>;
-var<workgroup> eighths: array<f32, (ROWS + 1u) * 8u>;
+var<workgroup> squares: array<f32, HEADS_4>;
+var<workgroup> eighths: array<f32, ROWS * 8u>;
 var<workgroup> factors: array<f32, ROWS>;
 var<workgroup> denominators: array<f32, SLICES * ROWS>;
 
 var<private> key_data: array<Kv8, KEY_STEPS>;
 var<private> value_data: array<Kv8, VALUE_STEPS>;
+// Turns of an invocation's four elements of a head, and the value's elements there.
+var<private> turns_01: array<vec4<f32>, HEAD_STEPS>;
+var<private> turns_23: array<vec4<f32>, HEAD_STEPS>;
+var<private> new_values: array<vec4<f32>, HEAD_STEPS>;
 // The maxima of the rows whose scores an invocation weighs.
 var<private> maxima: array<f32, SCORES>;
 // Sums of a row's weighted values and of its weights.
@@ -52,67 +59,72 @@ fn load_values(kv_head: u32, block: u32, stop: u32, local: u32) {
     }
 }
 
-// Element i of head `row` in scratch, normalized by `scale` and turned; the row after the queries is the key.
-fn prepared(row: u32, i: u32, scale: f32) -> f32 {
-    let j = partner(i);
-    let own = scratch[row * HEAD_DIM + i] * scale;
-    let other = scratch[row * HEAD_DIM + j] * scale;
-    if (row == ROWS) {
-        return turned(i, own * k_weight(i), other * k_weight(j), state.position);
+// Asks for what `prepare` needs of the step's heads and puts it, times the norms' weights, into scratch: the queries'
+// rows (beyond the group its last head), then the key.
+fn load_heads(kv_head: u32, first_row: u32, local: u32) {
+    // unroll
+    for (var n = 0u; n < HEAD_STEPS; n++) {
+        let at = min(n * WG + local, HEADS_4 - 1u);
+        let i = (at % HEAD_4) * 4u;
+        var x = k[kv_head * HEAD_4 + at % HEAD_4];
+        var weight = vec4<f32>(k_weight(i), k_weight(i + 1u), k_weight(i + 2u), k_weight(i + 3u));
+        if (at < ROWS * HEAD_4) {
+            let head = kv_head * GROUP + min(first_row + at / HEAD_4, GROUP - 1u);
+            x = q[head * HEAD_4 + at % HEAD_4];
+            weight = vec4<f32>(q_weight(i), q_weight(i + 1u), q_weight(i + 2u), q_weight(i + 3u));
+        }
+        turns_01[n] = vec4<f32>(turn_of(state.position, pair_of(i)), turn_of(state.position, pair_of(i + 1u)));
+        turns_23[n] = vec4<f32>(turn_of(state.position, pair_of(i + 2u)), turn_of(state.position, pair_of(i + 3u)));
+        new_values[n] = v[kv_head * HEAD_4 + at % HEAD_4];
+        if (n * WG + local < HEADS_4) {
+            squares[at] = dot(x, x);
+            scratch[at * 4u] = x.x * weight.x;
+            scratch[at * 4u + 1u] = x.y * weight.y;
+            scratch[at * 4u + 2u] = x.z * weight.z;
+            scratch[at * 4u + 3u] = x.w * weight.w;
+        }
     }
-    return turned(i, own * q_weight(i), other * q_weight(j), state.position);
 }
 
-// Fills `queries`, and where the step's own key belongs to this split `own_key` and `own_value`, which it writes to the
-// cache. Rows beyond the group repeat its last head.
-fn prepare(kv_head: u32, first_row: u32, owner: bool, local: u32) {
-    for (var at = local; at < ROWS * HEAD_DIM; at += WG) {
-        let head = kv_head * GROUP + min(first_row + at / HEAD_DIM, GROUP - 1u);
-        scratch[at] = q[head * HEAD_DIM + at % HEAD_DIM];
-    }
-    for (var at = local; at < HEAD_DIM; at += WG) {
-        scratch[ROWS * HEAD_DIM + at] = k[kv_head * HEAD_DIM + at];
-    }
+// Element i of the head at `base` in scratch, scaled and turned.
+fn prepared(base: u32, i: u32, scale: f32, turn: vec2<f32>) -> f32 {
+    return turned_by(i, scratch[base + i] * scale, scratch[base + partner(i)] * scale, turn);
+}
+
+// Fills `queries`, `own_key` and `own_value` from scratch. The split that the step's own key belongs to writes it to
+// the cache.
+fn prepare(kv_head: u32, owner: bool, local: u32) {
     workgroupBarrier();
-    if (HEAD_NORM) {
-        for (var part = local; part < (ROWS + 1u) * 8u; part += WG) {
-            var sum = 0.0;
-            for (var i = part % 8u; i < HEAD_DIM; i += 8u) {
-                let value = scratch[(part / 8u) * HEAD_DIM + i];
-                sum += value * value;
+    // unroll
+    for (var n = 0u; n < HEAD_STEPS; n++) {
+        let at = n * WG + local;
+        if (at < HEADS_4) {
+            let row = at / HEAD_4;
+            let i = (at % HEAD_4) * 4u;
+            var scale = 1.0;
+            if (HEAD_NORM) {
+                var sum = 0.0;
+                for (var j = 0u; j < HEAD_4; j++) {
+                    sum += squares[row * HEAD_4 + j];
+                }
+                scale = 1.0 / sqrt(sum / f32(HEAD_DIM) + NORM_EPS);
             }
-            eighths[part] = sum;
-        }
-        workgroupBarrier();
-    }
-    for (var at = local; at < (ROWS + 1u) * HEAD_4; at += WG) {
-        let row = at / HEAD_4;
-        let i = (at % HEAD_4) * 4u;
-        var scale = 1.0;
-        if (HEAD_NORM) {
-            var sum = 0.0;
-            // unroll
-            for (var part = 0u; part < 8u; part++) {
-                sum += eighths[row * 8u + part];
+            let x = vec4<f32>(
+                prepared(row * HEAD_DIM, i, scale, turns_01[n].xy),
+                prepared(row * HEAD_DIM, i + 1u, scale, turns_01[n].zw),
+                prepared(row * HEAD_DIM, i + 2u, scale, turns_23[n].xy),
+                prepared(row * HEAD_DIM, i + 3u, scale, turns_23[n].zw),
+            );
+            if (row < ROWS) {
+                queries[at] = x * SCALE;
+            } else {
+                own_key[at - ROWS * HEAD_4] = x;
+                own_value[at - ROWS * HEAD_4] = new_values[n];
             }
-            scale = 1.0 / sqrt(sum / f32(HEAD_DIM) + NORM_EPS);
-        }
-        let x = vec4<f32>(
-            prepared(row, i, scale),
-            prepared(row, i + 1u, scale),
-            prepared(row, i + 2u, scale),
-            prepared(row, i + 3u, scale),
-        );
-        if (row < ROWS) {
-            queries[at] = x * SCALE;
-        } else {
-            let start = kv_head * HEAD_DIM + i;
-            own_key[at - ROWS * HEAD_4] = x;
-            own_value[at - ROWS * HEAD_4] = vec4<f32>(v[start], v[start + 1u], v[start + 2u], v[start + 3u]);
         }
     }
     workgroupBarrier();
-    if (owner && first_row == 0u) {
+    if (owner) {
         for (var chunk = local; chunk < CHUNKS; chunk += WG) {
             let at = (kv_head * CAPACITY + min(state.position, CAPACITY - 1u)) * CHUNKS + chunk;
             keys[at] = kv8_pack(own_key[chunk * 2u], own_key[chunk * 2u + 1u]);
@@ -271,6 +283,7 @@ fn put(head: u32, r: u32, at: u32, split: u32) {
     let i4 = at % HEAD_4;
     var denominator = 0.0;
     var sum = vec4<f32>(0.0);
+    // unroll
     for (var slice = 0u; slice < SLICES; slice++) {
         denominator += denominators[slice * ROWS + r];
         let start = ((at / HEAD_4) * SLICES + slice) * HEAD_DIM + (i4 % 2u) * 4u * CHUNKS + i4 / 2u;
@@ -306,7 +319,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     }
     load_keys(kv_head, start, stop, local);
     load_values(kv_head, start, stop, local);
-    prepare(kv_head, first_row, stop == end, local);
+    load_heads(kv_head, first_row, local);
+    prepare(kv_head, stop == end && first_row == 0u, local);
     // unroll
     for (var n = 0u; n < SCORES; n++) {
         maxima[n] = HIDDEN_SCORE;

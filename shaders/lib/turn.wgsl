@@ -9,12 +9,20 @@ fn partner(i: u32) -> u32 {
     return select(i - PAIRS, i + PAIRS, i < PAIRS);
 }
 
-fn turned(i: u32, own: f32, other: f32, position: u32) -> f32 {
+// The pair that element i belongs to; any pair where it belongs to none.
+fn pair_of(i: u32) -> u32 {
+    let last = max(PAIRS, 1u) - 1u;
+    return select(i % (last + 1u), min(i / 2u, last), INTERLEAVED);
+}
+
+fn turned_by(i: u32, own: f32, other: f32, turn: vec2<f32>) -> f32 {
     if (i >= 2u * PAIRS) {
         return own;
     }
-    let pair = select(i % max(PAIRS, 1u), i / 2u, INTERLEAVED);
     let first = select(i < PAIRS, (i & 1u) == 0u, INTERLEAVED);
-    let turn = turn_of(position, pair);
     return select(own * turn.x + other * turn.y, own * turn.x - other * turn.y, first);
+}
+
+fn turned(i: u32, own: f32, other: f32, position: u32) -> f32 {
+    return turned_by(i, own, other, turn_of(position, pair_of(i)));
 }

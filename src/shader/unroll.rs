@@ -16,7 +16,7 @@ pub fn unroll(source: &str, constants: &[(String, usize)]) -> Result<String> {
             .ok_or_else(|| Error::internal(format!("expected a loop to unroll, found {:.60}", rest.trim_start())))?;
         let mut written = before.to_owned();
         for index in 0..looped.count {
-            written.push_str("{");
+            written.push('{');
             replace_word(looped.body, looped.variable, &format!("{index}u"), &mut written);
             written.push_str("}\n");
         }

@@ -51,7 +51,8 @@ impl Shape {
         let mut fitting = shapes.filter_map(|(rows, batch)| {
             let dots = rows * lanes * (BLOCK + 32 / lanes);
             let scratch = ((rows + 1) * head_dim).max(dots).max(batch * slices * head_dim);
-            let floats = (rows + 2) * head_dim + scratch + rows * BLOCK + (rows + 1) * 8 + rows + slices * rows;
+            let floats = (rows + 2) * head_dim + scratch + rows * BLOCK + rows * 9 + slices * rows;
+            let floats = floats + (rows + 1) * head_dim / 4;
             let shape = Self { invocations, rows, slices, batch: batch.min(rows), scratch };
             (floats * 4 <= workgroup_bytes).then_some(shape)
         });
@@ -63,6 +64,7 @@ impl Shape {
         kernel.u32("ROWS", self.rows).u32("SLICES", self.slices).u32("SCRATCH", self.scratch);
         kernel.u32("CHUNKS", chunks).u32("KEY_LANES", lanes).u32("KEY_STEPS", chunks.div_ceil(lanes));
         kernel.u32("VALUE_STEPS", BLOCK / self.slices).u32("SCORES", (self.rows * BLOCK).div_ceil(self.invocations));
+        kernel.u32("HEAD_STEPS", ((self.rows + 1) * head_dim / 4).div_ceil(self.invocations));
         kernel.u32("BATCH_ROWS", self.batch).u32("BATCHES", self.rows.div_ceil(self.batch));
     }
 }
@@ -75,8 +77,9 @@ fn attend(call: &Call<'_>, shape: &Shape, splits: usize) -> Result<Launch> {
     shape.constants(&mut kernel, op.head_dim);
     kernel.f32("SCALE", op.scale);
     split_keys(call, &mut kernel, splits);
-    kernel.read("q", "f32", Resource::Input(*call.inputs.q));
-    kernel.read("k", "f32", Resource::Input(*call.inputs.k)).read("v", "f32", Resource::Input(*call.inputs.v));
+    for (name, input) in [("q", call.inputs.q), ("k", call.inputs.k), ("v", call.inputs.v)] {
+        kernel.read(name, "vec4<f32>", Resource::Input(*input));
+    }
     kernel.write("keys", "Kv8", Resource::Keys).write("values", "Kv8", Resource::Values);
     kernel.write("dst", "vec4<f32>", if splits > 1 { partials(call, splits) } else { Resource::Output(0) });
     kernel.launch([call.group.div_ceil(shape.rows), op.n_kv_heads, splits], &cx.caps)
