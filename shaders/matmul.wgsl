@@ -1,5 +1,6 @@
 // Matrix products with many tokens. A workgroup makes BM tokens by two halves of HALF rows, 8 tokens by 4 rows an
-// invocation, from blocks of columns staged in workgroup memory. Sums are f32. Grid: (blocks of tokens, of rows).
+// invocation, from blocks of columns staged in workgroup memory. Sums are f32. Grid: (blocks of tokens, of rows, splits
+// of the columns).
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) local: u32) {
     let first_token = wg.x * BM;
@@ -17,7 +18,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     var sum_5 = vec4<f32>(0.0);
     var sum_6 = vec4<f32>(0.0);
     var sum_7 = vec4<f32>(0.0);
-    for (var k0 = 0u; k0 < K8; k0 += STEP) {
+    let columns = split_of(wg.z);
+    for (var k0 = columns.x; k0 < columns.y; k0 += STEP) {
         for (var i = local; i < BM * STEP * 2u; i += WG) {
             stage_quad(i, x_quad(first_token, k0, i));
         }

@@ -1,6 +1,7 @@
 // Matrix products with many tokens on packed bytes: activations from `quantize`, weights as their codes. A workgroup
 // makes BM tokens by two halves of HALF rows, 8 tokens by 4 rows an invocation, from blocks of 32 columns staged in
-// workgroup memory. Sums of 16 products are exact integers, the rest f32. Grid: (blocks of tokens, of rows).
+// workgroup memory. Sums of 16 products are exact integers, the rest f32. Grid: (blocks of tokens,
+// of rows, splits of the columns).
 // Three words a token, as in memory.
 var<workgroup> activations: array<vec4<u32>, BM * 3>;
 // Three words a row: codes of columns 0..16 and 16..32, then scale and bias of either half.
@@ -94,7 +95,8 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     var sum_5 = vec4<f32>(0.0);
     var sum_6 = vec4<f32>(0.0);
     var sum_7 = vec4<f32>(0.0);
-    for (var block = 0u; block < K8 / 4u; block++) {
+    let columns = split_of(wg.z);
+    for (var block = columns.x / 4u; block < columns.y / 4u; block++) {
         stage_activations(first_token, block, local);
         stage_weights(wg.y, block, local);
         workgroupBarrier();

@@ -1,6 +1,7 @@
 // Matrix products with many tokens on matrix units: f16 products, f32 sums. A workgroup makes BM = 64 tokens by two
 // halves of HALF rows from blocks of columns staged in workgroup memory; a subgroup of 32 takes all tokens by 16 rows
-// of each half. Each invocation stages one step of weights a block. Grid: (blocks of tokens, of rows).
+// of each half. Each invocation stages one step of weights a block. Grid: (blocks of tokens, of rows,
+// splits of the columns).
 alias Tokens16 = coop_mat16x16<f16, A>;
 alias Rows16 = coop_mat16x16<f16, B>;
 alias Sums16 = coop_mat16x16<f32, C>;
@@ -36,12 +37,13 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     var second_2: Sums16;
     var second_3: Sums16;
     var next_x: array<vec4<f32>, QUADS>;
+    let columns = split_of(wg.z);
     // unroll
     for (var i = 0u; i < QUADS; i++) {
-        next_x[i] = x_quad(token, 0u, local + i * WG);
+        next_x[i] = x_quad(token, columns.x, local + i * WG);
     }
-    var next_w = w_step(wg.y, 0u, local);
-    for (var k0 = 0u; k0 < K8; k0 += STEP) {
+    var next_w = w_step(wg.y, columns.x, local);
+    for (var k0 = columns.x; k0 < columns.y; k0 += STEP) {
         // unroll
         for (var i = 0u; i < QUADS; i++) {
             stage_quad(local + i * WG, next_x[i]);

@@ -21,6 +21,7 @@ const GATE: usize = 1;
 const UP: usize = 2;
 const PRODUCT: usize = 3;
 const BYTES: usize = 4;
+const SUMS: usize = 5;
 
 pub fn launches(op: &Linear, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
     let ids: Vec<usize> = (0..cx.inputs.len()).collect();
@@ -144,7 +145,7 @@ impl<'a> Call<'a> {
             };
             let residual = self.op.residual && (gated || self.op.gate.is_none());
             let product = Product { matrix: run.start, part, rows, outputs: outputs.to_vec(), gated, residual };
-            launches.push(self.launch(&product)?);
+            self.launch(&product, launches)?;
         }
         Ok(())
     }
@@ -192,7 +193,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn launch(&self, product: &Product<'_>) -> Result<Launch> {
+    fn launch(&self, product: &Product<'_>, launches: &mut Vec<Launch>) -> Result<()> {
         let layout = self.cx.input(self.matrix(product.matrix)?)?.weight()?.layout;
         let kind = self.kind(layout);
         let file = match kind {
@@ -201,24 +202,26 @@ impl<'a> Call<'a> {
             Kind::MatvecInt8 => "matvec_int8",
             Kind::Matvec => matvec::file(product.gated),
         };
+        let tiles = tiles(&product.rows, product.gated);
         let mut kernel = KernelBuilder::new(file, &self.variant(product, kind)?);
         self.inputs(&mut kernel, product)?;
         self.activations(&mut kernel, kind);
-        self.stores(&mut kernel, product)?;
-        let tiles = tiles(&product.rows, product.gated);
         kernel.u32("TOKENS", self.tokens).u32("TILES", tiles);
         if product.gated {
             kernel.part("lib/silu_value");
         }
-        match kind {
-            Kind::Matmul => matmul::launch(self, &mut kernel, tiles, product.gated),
-            Kind::MatmulInt8 => matmul::launch_int8(self, &mut kernel, tiles, (layout, product.gated)),
+        if self.many() {
+            return matmul::launches(self, kernel, (product, tiles, layout), launches);
+        }
+        self.stores(&mut kernel, product)?;
+        launches.push(match kind {
             Kind::MatvecInt8 => {
                 kernel.bytes_products(layout);
-                matvec::launch_int8(self, &mut kernel, tiles, product.gated)
+                matvec::launch_int8(self, &mut kernel, tiles, product.gated)?
             }
-            Kind::Matvec => matvec::launch(self, &mut kernel, tiles),
-        }
+            _ => matvec::launch(self, &mut kernel, tiles)?,
+        });
+        Ok(())
     }
 
     fn variant(&self, product: &Product<'_>, kind: Kind) -> Result<String> {
@@ -227,10 +230,6 @@ impl<'a> Call<'a> {
         for (used, word) in [
             (product.gated, " gated"),
             (self.norm.is_some(), " norm"),
-            (self.op.bias, " bias"),
-            (product.residual, " residual"),
-            (product.outputs.len() == 2, " x2"),
-            (product.outputs.len() == 3, " x3"),
             (!self.columns.is_multiple_of(32), " padded"),
             (matches!(kind, Kind::Matmul) && self.cx.caps.f16, " f16"),
         ] {
@@ -238,7 +237,18 @@ impl<'a> Call<'a> {
                 name.push_str(word);
             }
         }
-        Ok(name)
+        Ok(name + &self.stores_name(product))
+    }
+
+    /// What becomes of a product, in the kernel's name.
+    fn stores_name(&self, product: &Product<'_>) -> String {
+        let words = [
+            (self.op.bias, " bias"),
+            (product.residual, " residual"),
+            (product.outputs.len() == 2, " x2"),
+            (product.outputs.len() == 3, " x3"),
+        ];
+        words.iter().filter(|(used, _)| *used).map(|(_, word)| *word).collect()
     }
 
     fn inputs(&self, kernel: &mut KernelBuilder, product: &Product<'_>) -> Result<()> {
@@ -260,6 +270,10 @@ impl<'a> Call<'a> {
                 kernel.part("lib/norm_absent");
             }
         }
+        Ok(())
+    }
+
+    fn bias(&self, kernel: &mut KernelBuilder, product: &Product<'_>) -> Result<()> {
         match self.inputs.biases.get(product.matrix) {
             Some(bias) => {
                 kernel.u32("BIAS_AT", self.cx.input(*bias)?.vector_at() + product.part.1.first_row);
@@ -280,7 +294,9 @@ impl<'a> Call<'a> {
         };
     }
 
+    /// What becomes of a product.
     fn stores(&self, kernel: &mut KernelBuilder, product: &Product<'_>) -> Result<()> {
+        self.bias(kernel, product)?;
         for (i, output) in product.outputs.iter().enumerate() {
             kernel.write(["dst_0", "dst_1", "dst_2"][i.min(2)], "f32", *output);
         }
