@@ -1,7 +1,6 @@
 // Matrix products with one token whose activations become signed bytes on the way. LANES invocations share SPAN tiles of
-// 4 rows (of each matrix when there is a gate: SUMS in all) and walk their columns, 8 a step each: a lane turns its
-// 8 activations into bytes with a scale of their own once for all its tiles, so that no dispatch and no barrier is
-// needed for it. Integer products cost a quarter of the arithmetic of floats.
+// 4 rows (of each matrix when there is a gate: SUMS in all) and walk their columns, 8 a step each. 8 activations have a
+// scale of their own. Integer products cost a quarter of the arithmetic of floats.
 var<private> sums: array<vec4<f32>, SUMS>;
 var<private> squares: f32;
 
@@ -9,6 +8,7 @@ var<private> squares: f32;
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) local: u32) {
     let lane = local % LANES;
     let first = ((wg.x + wg.y * GRID_X) * (WG / LANES) + local / LANES) * SPAN;
+    stage(local);
     for (var k = lane; k < K8; k += LANES * UNROLL) {
         var w: array<Weights8, SUMS * UNROLL>;
         for (var u = 0u; u < UNROLL; u++) {

@@ -37,10 +37,17 @@ fn reduce(local: u32, lane: u32) {
 
 // What the norm's mean of squares makes of the sums.
 fn norm_scale(local: u32) -> f32 {
-    if (NORM) {
-        return 1.0 / sqrt(partial_squares[(local / LANES) * HALF] / f32(K) + EPS);
+    if (!NORM) {
+        return 1.0;
     }
-    return 1.0;
+    var sum = partial_squares[(local / LANES) * HALF];
+    if (SQUARE_GROUPS > 1u) {
+        sum = 0.0;
+        for (var group = 0u; group < SQUARE_GROUPS; group++) {
+            sum += partial_squares[group * HALF];
+        }
+    }
+    return 1.0 / sqrt(sum / f32(K) + EPS);
 }
 
 // Row r of sum j.

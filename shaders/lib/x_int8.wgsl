@@ -2,7 +2,7 @@
 // activations before the norm's weights.
 struct Bytes8 { lo: u32, hi: u32, scale: f32, sum: i32, squares: f32 }
 
-fn x_bytes(k8: u32) -> Bytes8 {
+fn bytes_of(k8: u32) -> Bytes8 {
     let xa = x4(0u, k8 * 2u);
     let xb = x4(0u, k8 * 2u + 1u);
     let a = xa * norm4(k8 * 2u);

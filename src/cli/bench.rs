@@ -77,22 +77,22 @@ fn profile(runs: &Runs<'_>) -> Result<Profiles> {
     Ok(Profiles { prompt, decode: runs.edge.profile(false)? })
 }
 
-/// The kernels as rows: time, rate, share of what the memory gives, share of all the time.
-fn rows_of(times: &[KernelTime]) -> Value {
+/// The kernels of a phase as rows: time, rate, share of what the memory gives, share of the phase's time.
+fn rows_of(phase: &str, times: &[KernelTime]) -> Vec<Value> {
     let rate = |time: &KernelTime| if time.us > 0.0 { time.bytes as f64 / time.us / 1e3 } else { 0.0 };
     let stream = times.iter().find(|time| time.kernel == STREAM).map(rate).filter(|rate| *rate > 0.0);
     let kernels = || times.iter().filter(|time| time.kernel != STREAM);
     let whole: f64 = kernels().map(|time| time.us).sum();
     let row = |time: &KernelTime| {
         json!({
-            "kernel": time.kernel, "calls": time.calls, "us": time.us, "bytes": time.bytes,
+            "phase": phase, "kernel": time.kernel, "calls": time.calls, "us": time.us, "bytes": time.bytes,
             "us_per_call": time.us / time.calls.max(1) as f64,
             "gb_per_second": rate(time),
             "stream_share": stream.filter(|_| time.bytes > 0).map(|stream| rate(time) / stream),
             "time_share": if whole > 0.0 { time.us / whole } else { 0.0 },
         })
     };
-    Value::Array(kernels().map(row).collect())
+    kernels().map(row).collect()
 }
 
 struct Runs<'a> {
@@ -146,7 +146,11 @@ fn figures(edge: &Edge, results: &[GenerateResult], load_ms: f64, profile: Optio
     };
     let used = decode_rate * info.weight_bytes as f64 / 1e9;
     let kernels = match profile {
-        Some(profile) => rows_of(&profile.decode),
+        Some(profile) => {
+            let mut rows = rows_of("decode", &profile.decode);
+            rows.extend(rows_of("prompt", &profile.prompt));
+            Value::Array(rows)
+        }
         None => report
             .variants
             .iter()
@@ -166,7 +170,6 @@ fn figures(edge: &Edge, results: &[GenerateResult], load_ms: f64, profile: Optio
         "dispatches_per_token": report.dispatches_per_token,
         "device": format!("{}: {}", info.backend, report.device),
         "kernels": kernels,
-        "prompt_kernels": profile.map(|profile| rows_of(&profile.prompt)),
     }))
 }
 
@@ -186,9 +189,10 @@ fn print(figures: &Value) -> Result<()> {
             Value::Object(map) => {
                 rows.extend(map.iter().map(|(class, kernel)| vec![format!("{name}.{class}"), plain(kernel)]))
             }
-            Value::Array(list) => {
-                rows.extend(list.iter().map(|time| vec![format!("{name}.{}", plain(&time["kernel"])), cost(time)]))
-            }
+            Value::Array(list) => rows.extend(
+                list.iter()
+                    .map(|time| vec![format!("{}.{}", plain(&time["phase"]), plain(&time["kernel"])), cost(time)]),
+            ),
             value => rows.push(vec![name.clone(), plain(value)]),
         }
     }

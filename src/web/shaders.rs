@@ -17,9 +17,12 @@ pub fn kernel_sources() -> JsResult<String> {
     let cases = cases::cases()?;
     let mut rows: Vec<Value> = Vec::new();
     for int8 in [false, true] {
-        let kernels = gpu_kernels(&cases, Caps { int8, ..Caps::WEBGPU_MINIMUM })?;
-        rows.extend(kernels.iter().map(|kernel| json!({ "name": kernel.name, "source": kernel.source })));
+        for kernel in gpu_kernels(&cases, Caps { int8, ..Caps::WEBGPU_MINIMUM })? {
+            let row = json!({ "name": kernel.name, "source": kernel.source });
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
     }
-    rows.dedup();
     Ok(Value::from(rows).to_string())
 }

@@ -10,6 +10,9 @@ const INVOCATIONS: usize = 128;
 /// A subgroup of most GPUs: fewer lanes a tile would read scattered words.
 const FEWEST_LANES: usize = 32;
 
+/// Steps whose activations are staged in workgroup memory at most: 6 KiB.
+const STAGED_STEPS: usize = 384;
+
 /// The kernel's file.
 pub fn file(gated: bool) -> &'static str {
     if gated { "matvec_gated" } else { "matvec" }
@@ -37,6 +40,8 @@ struct Walk {
     invocations: usize,
     /// Steps whose weights are asked for at once.
     unroll: usize,
+    /// Whether the workgroup turns the activations into bytes once, or every lane those of its steps.
+    staged: bool,
 }
 
 /// The launch of the byte kernel over `tiles` tiles (of each of two matrices if `gated`).
@@ -47,6 +52,7 @@ pub fn launch_int8(call: &Call<'_>, kernel: &mut KernelBuilder, tiles: usize, ga
     kernel.u32("WG", walk.invocations).u32("LANES", walk.lanes).u32("UNROLL", walk.unroll);
     kernel.u32("SPAN", walk.span).u32("SUMS", sums).part("lib/reduce_spans");
     kernel.part(if gated { "lib/span_gated" } else { "lib/span_plain" });
+    kernel.part(if walk.staged { "lib/x_staged" } else { "lib/x_direct" });
     let spans = walk.invocations / walk.lanes * walk.span;
     kernel.launch_flat(tiles.div_ceil(spans), &call.cx.caps)
 }
@@ -54,24 +60,26 @@ pub fn launch_int8(call: &Call<'_>, kernel: &mut KernelBuilder, tiles: usize, ga
 impl Walk {
     /// For a matrix of `tiles` tiles by `steps` steps of 8 columns; `parallel` as in [`crate::shader::Caps`].
     /// Few tiles need many lanes each to keep the device busy; where there are many, a lane with more tiles saves
-    /// turning activations into bytes. The borders were measured (docs/performance.md).
+    /// turning activations into bytes, and so does staging where rows are short. The borders were measured
+    /// (docs/performance.md).
     fn new(parallel: usize, tiles: usize, matrices: usize, steps: usize) -> Self {
-        let all = tiles * matrices;
-        let (lanes, span) = if all * 256 <= parallel {
-            (256, 1)
+        let (all, short) = (tiles * matrices, steps <= STAGED_STEPS);
+        let (lanes, span, staged) = if all * 256 <= parallel {
+            (256, 1, false)
         } else if all * 128 <= parallel {
-            (256, 2)
+            if short { (128, 2, true) } else { (256, 2, false) }
         } else if all * 40 <= parallel {
-            (128, 4)
+            if short { (64, 2 / matrices, true) } else { (128, 4, false) }
         } else if all * 10 <= parallel {
-            (64, 4)
+            (64, 4, false)
         } else {
-            (32, 8)
+            (32, 8, false)
         };
         // Lanes without a step in the last round only wait.
         let lanes = if lanes == 256 && steps < 1024 && !steps.is_multiple_of(256) { 128 } else { lanes };
         let lanes = lanes.min(floor_power_of_two(steps));
         let unroll = if lanes == 256 && steps.is_multiple_of(512) { 2 } else { 1 };
-        Self { lanes, span: span.min(8 / matrices), invocations: lanes.max(INVOCATIONS), unroll }
+        let invocations = if staged { 256 } else { lanes.max(INVOCATIONS) };
+        Self { lanes, span: span.min(8 / matrices), invocations, unroll, staged }
     }
 }
