@@ -9,7 +9,7 @@ use super::{Gate, Linear, LinearInputs};
 use crate::error::{Error, Result};
 use crate::ops::{elementwise, rms_norm};
 use crate::quant::PackedLayout;
-use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource, WeightPart};
+use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource, WeightPart, device_columns};
 use std::ops::Range;
 
 /// The most matrices of one dispatch.
@@ -28,6 +28,16 @@ pub fn launches(op: &Linear, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
     let inputs = op.split(&ids)?;
     let x = cx.input(*inputs.x)?;
     let (tokens, columns) = (x.rows(), x.width());
+    for matrix in inputs.matrices {
+        let layout = cx.input(*matrix)?.weight()?.layout;
+        // Kernels read whole steps of activations as long as rows are whole: none may reach past the last row.
+        if columns.is_multiple_of(32) && device_columns(layout, columns) != columns {
+            return Err(Error::unsupported(format!(
+                "expected columns in whole groups of {}, found {columns}",
+                layout.name()
+            )));
+        }
+    }
     let mut call = Call { op, cx, inputs, tokens, columns, x: Resource::Input(0), bytes: None, norm: None };
     let mut launches = Vec::new();
     if let (Some(weight), Some(eps)) = (call.inputs.norm, op.norm) {
