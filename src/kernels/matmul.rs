@@ -238,7 +238,7 @@ unsafe fn fetch_ahead<I: Isa>(low: &TilePointers, (padded, bits): (usize, usize)
 }
 
 /// Bits per code of the low and high plane.
-const fn plane_bits(bits: usize) -> (usize, usize) {
+pub(super) const fn plane_bits(bits: usize) -> (usize, usize) {
     match bits {
         2 => (2, 0),
         3 => (2, 1),

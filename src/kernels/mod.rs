@@ -19,6 +19,8 @@ mod float16;
 mod isa;
 mod matmul;
 mod matrix;
+#[cfg(target_arch = "x86_64")]
+mod matvec;
 mod pool;
 mod self_test;
 mod table;

@@ -7,6 +7,8 @@ use super::attention::{self, Attention};
 use super::elementwise::{self, Unary};
 use super::isa;
 use super::matmul::{self, CodedShare, DenseShare};
+#[cfg(target_arch = "x86_64")]
+use super::matvec;
 use crate::quant::PackedLayout;
 
 /// Of a row, its (weight, bias), epsilon and destination.
@@ -37,12 +39,19 @@ impl std::fmt::Debug for Kernels {
     }
 }
 
-/// Makes a table: instantiates every algorithm for `$isa` in functions compiled with `$feature`.
+/// Makes a table: instantiates every algorithm for `$isa` in functions compiled with `$feature`. `$row` multiplies single
+/// activation rows where the instruction set has a better way for these.
 macro_rules! kernel_table {
-    ($table:ident, $name:literal, $isa:ty $(, features: $feature:literal)?) => {
+    ($table:ident, $name:literal, $isa:ty $(, features: $feature:literal)? $(, row: $row:path)?) => {
         static $table: Kernels = {
             $(#[target_feature(enable = $feature)])?
             unsafe fn coded(share: &CodedShare<'_>) {
+                $(
+                    if share.x.rows() == 1 {
+                        // SAFETY: the same contract.
+                        return unsafe { $row(share) };
+                    }
+                )?
                 // SAFETY: the same contract.
                 unsafe { matmul::coded::<$isa>(share) }
             }
@@ -115,7 +124,8 @@ kernel_table!(AVX_VNNI, "avx-vnni", isa::Avx2<true>, features: "avx2,fma,f16c,av
 #[cfg(target_arch = "x86_64")]
 kernel_table!(
     AVX512, "avx512-vnni", isa::Avx512,
-    features: "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni"
+    features: "avx2,fma,f16c,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni",
+    row: matvec::coded_row
 );
 #[cfg(target_arch = "aarch64")]
 kernel_table!(NEON, "neon-dotprod", isa::Neon, features: "neon,dotprod");
