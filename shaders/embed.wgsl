@@ -19,15 +19,14 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
         return;
     }
     let row = id - FIRST;
-    let block = w_block(w_load(TILE_0 + row / 4u, k8));
-    let r = row % 4u;
+    let decoded = w_decoded(w_load(TILE_0 + row / 4u, k8), row % 4u);
     let column = k8 * 8u;
-    put(token, column, block.lo[0][r]);
-    put(token, column + 1u, block.lo[1][r]);
-    put(token, column + 2u, block.lo[2][r]);
-    put(token, column + 3u, block.lo[3][r]);
-    put(token, column + 4u, block.hi[0][r]);
-    put(token, column + 5u, block.hi[1][r]);
-    put(token, column + 6u, block.hi[2][r]);
-    put(token, column + 7u, block.hi[3][r]);
+    put(token, column, decoded.a.x);
+    put(token, column + 1u, decoded.a.y);
+    put(token, column + 2u, decoded.a.z);
+    put(token, column + 3u, decoded.a.w);
+    put(token, column + 4u, decoded.b.x);
+    put(token, column + 5u, decoded.b.y);
+    put(token, column + 6u, decoded.b.z);
+    put(token, column + 7u, decoded.b.w);
 }

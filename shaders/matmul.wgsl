@@ -1,44 +1,58 @@
-// Matrix products with many tokens. A workgroup makes BM tokens by 64 rows, 4 by 4 an invocation, from blocks of
-// 8 * STEP columns staged in workgroup memory. f32 throughout.
-fn put(token: u32, tile: u32, sum: vec4<f32>) {
-    if (token < TOKENS && tile < TILES) {
-        store(token, tile, 0u, sum.x + bias_of(tile, 0u));
-        store(token, tile, 1u, sum.y + bias_of(tile, 1u));
-        store(token, tile, 2u, sum.z + bias_of(tile, 2u));
-        store(token, tile, 3u, sum.w + bias_of(tile, 3u));
-    }
-}
-
+// Matrix products with many tokens. A workgroup makes BM tokens by two halves of HALF rows, 8 tokens by 4 rows an
+// invocation, from blocks of columns staged in workgroup memory. Sums are f32. Grid: (blocks of tokens, of rows, splits
+// of the columns).
 @compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    let first_token = wg.y * BM;
-    let first_tile = wg.x * 16u;
+    let first_token = wg.x * BM;
     if (first_token >= state.tokens) {
         return;
     }
-    let four = local / 16u;
-    let tile = local % 16u;
+    let row = local % LANES;
+    let token = local / LANES * 8u;
+    // Lanes: this row and the one LANES later, of the first half and of the second.
     var sum_0 = vec4<f32>(0.0);
     var sum_1 = vec4<f32>(0.0);
     var sum_2 = vec4<f32>(0.0);
     var sum_3 = vec4<f32>(0.0);
-    for (var k0 = 0u; k0 < K8; k0 += STEP) {
-        stage_activations(first_token, k0, local);
-        stage_tiles(0u, first_tile, k0, local);
+    var sum_4 = vec4<f32>(0.0);
+    var sum_5 = vec4<f32>(0.0);
+    var sum_6 = vec4<f32>(0.0);
+    var sum_7 = vec4<f32>(0.0);
+    let columns = split_of(wg.z);
+    for (var k0 = columns.x; k0 < columns.y; k0 += STEP) {
+        for (var i = local; i < BM * STEP * 2u; i += WG) {
+            stage_quad(i, x_quad(first_token, k0, i));
+        }
+        for (var i = local; i < HALF / 2u * STEP; i += WG) {
+            stage_step(i, w_step(wg.y, k0, i));
+        }
         workgroupBarrier();
-        for (var k = 0u; k < STEP * 8u; k++) {
-            let a = activations[k * (BM / 4u) + four];
-            let b = tiles[k * 16u + tile];
-            sum_0 += a.x * b;
-            sum_1 += a.y * b;
-            sum_2 += a.z * b;
-            sum_3 += a.w * b;
+        for (var k4 = 0u; k4 < STEP * 2u; k4++) {
+            let b = row * STRIDE + k4;
+            let rows = mat4x4<f32>(
+                wide(tiles[b]),
+                wide(tiles[b + LANES * STRIDE]),
+                wide(tiles[b + HALF * STRIDE]),
+                wide(tiles[b + (HALF + LANES) * STRIDE]),
+            );
+            let a = token * STRIDE + k4;
+            sum_0 += wide(activations[a]) * rows;
+            sum_1 += wide(activations[a + STRIDE]) * rows;
+            sum_2 += wide(activations[a + 2u * STRIDE]) * rows;
+            sum_3 += wide(activations[a + 3u * STRIDE]) * rows;
+            sum_4 += wide(activations[a + 4u * STRIDE]) * rows;
+            sum_5 += wide(activations[a + 5u * STRIDE]) * rows;
+            sum_6 += wide(activations[a + 6u * STRIDE]) * rows;
+            sum_7 += wide(activations[a + 7u * STRIDE]) * rows;
         }
         workgroupBarrier();
     }
-    let token = first_token + four * 4u;
-    put(token, first_tile + tile, sum_0);
-    put(token + 1u, first_tile + tile, sum_1);
-    put(token + 2u, first_tile + tile, sum_2);
-    put(token + 3u, first_tile + tile, sum_3);
+    put_lane(first_token + token, wg.y, row, sum_0);
+    put_lane(first_token + token + 1u, wg.y, row, sum_1);
+    put_lane(first_token + token + 2u, wg.y, row, sum_2);
+    put_lane(first_token + token + 3u, wg.y, row, sum_3);
+    put_lane(first_token + token + 4u, wg.y, row, sum_4);
+    put_lane(first_token + token + 5u, wg.y, row, sum_5);
+    put_lane(first_token + token + 6u, wg.y, row, sum_6);
+    put_lane(first_token + token + 7u, wg.y, row, sum_7);
 }

@@ -8,11 +8,8 @@ struct Weights8 {
     bias: vec4<f32>,
 }
 
-// Columns of the step over the 4 rows: lo[j] is column j, hi[j] column 4 + j.
-struct Block8 {
-    lo: mat4x4<f32>,
-    hi: mat4x4<f32>,
-}
+// Columns 0..4 and 4..8 of one row of the step.
+struct Row8 { a: vec4<f32>, b: vec4<f32> }
 
 fn w_load(tile: u32, k8: u32) -> Weights8 {
     let codes = w_codes(tile, k8);
@@ -31,13 +28,11 @@ fn w_dot(w: Weights8, xa: vec4<f32>, xb: vec4<f32>) -> vec4<f32> {
     return (w.scale * 255.0) * products + w.bias * dot(xa + xb, vec4<f32>(1.0));
 }
 
-fn w_column(codes: vec4<u32>, shift: u32, w: Weights8) -> vec4<f32> {
-    return vec4<f32>((codes >> vec4<u32>(shift)) & vec4<u32>(255u)) * w.scale + w.bias;
+fn w_codes4(codes: u32) -> vec4<f32> {
+    return vec4<f32>((vec4<u32>(codes) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u));
 }
 
-fn w_block(w: Weights8) -> Block8 {
-    return Block8(
-        mat4x4<f32>(w_column(w.lo, 0u, w), w_column(w.lo, 8u, w), w_column(w.lo, 16u, w), w_column(w.lo, 24u, w)),
-        mat4x4<f32>(w_column(w.hi, 0u, w), w_column(w.hi, 8u, w), w_column(w.hi, 16u, w), w_column(w.hi, 24u, w)),
-    );
+// The values of row r.
+fn w_decoded(w: Weights8, r: u32) -> Row8 {
+    return Row8(w_codes4(w.lo[r]) * w.scale[r] + w.bias[r], w_codes4(w.hi[r]) * w.scale[r] + w.bias[r]);
 }

@@ -1,13 +1,8 @@
 // Weights stored as floats. A step is one tile of 4 rows by 8 columns.
+// Columns 0..4 and 4..8 of one row of the step.
 struct Row8 { a: vec4<f32>, b: vec4<f32> }
 
 struct Weights8 { r0: Row8, r1: Row8, r2: Row8, r3: Row8 }
-
-// Columns of the step over the 4 rows: lo[j] is column j, hi[j] column 4 + j.
-struct Block8 {
-    lo: mat4x4<f32>,
-    hi: mat4x4<f32>,
-}
 
 fn w_load(tile: u32, k8: u32) -> Weights8 {
     let row = tile * 4u;
@@ -24,9 +19,12 @@ fn w_dot(w: Weights8, xa: vec4<f32>, xb: vec4<f32>) -> vec4<f32> {
     );
 }
 
-fn w_block(w: Weights8) -> Block8 {
-    return Block8(
-        transpose(mat4x4<f32>(w.r0.a, w.r1.a, w.r2.a, w.r3.a)),
-        transpose(mat4x4<f32>(w.r0.b, w.r1.b, w.r2.b, w.r3.b)),
-    );
+// The values of row r.
+fn w_decoded(w: Weights8, r: u32) -> Row8 {
+    switch (r) {
+        case 0u: { return w.r0; }
+        case 1u: { return w.r1; }
+        case 2u: { return w.r2; }
+        default: { return w.r3; }
+    }
 }

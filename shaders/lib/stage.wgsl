@@ -1,53 +1,32 @@
-// Blocks of 8 * STEP columns in workgroup memory, transposed for the product: `activations[k][4 tokens]`,
-// `tiles[matrix][k][4 rows]`.
-var<workgroup> activations: array<vec4<f32>, STEP * 8 * BM / 4>;
-var<workgroup> tiles: array<vec4<f32>, MATRICES * STEP * 8 * 16>;
+// Blocks of 8 * STEP columns in workgroup memory: rows of quads (four columns each), STRIDE quads apart, so that
+// neighbouring rows begin in different banks. A block has BM * STEP * 2 quads of activations and HALF / 2 * STEP steps
+// of weights.
+var<workgroup> activations: array<Quad, BM * STRIDE>;
+// Both halves of the workgroup's rows.
+var<workgroup> tiles: array<Quad, 2 * HALF * STRIDE>;
 
-fn stage_activations(first_token: u32, k0: u32, local: u32) {
-    for (var i = local; i < STEP * BM / 4u; i += WG) {
-        let step = i % STEP;
-        let four = i / STEP;
-        let t = first_token + four * 4u;
-        let last = TOKENS - 1u;
-        let k4 = (k0 + step) * 2u;
-        let lo = transpose(mat4x4<f32>(
-            x4(min(t, last), k4),
-            x4(min(t + 1u, last), k4),
-            x4(min(t + 2u, last), k4),
-            x4(min(t + 3u, last), k4),
-        ));
-        let hi = transpose(mat4x4<f32>(
-            x4(min(t, last), k4 + 1u),
-            x4(min(t + 1u, last), k4 + 1u),
-            x4(min(t + 2u, last), k4 + 1u),
-            x4(min(t + 3u, last), k4 + 1u),
-        ));
-        let at = step * 8u * (BM / 4u) + four;
-        activations[at] = lo[0];
-        activations[at + BM / 4u] = lo[1];
-        activations[at + 2u * (BM / 4u)] = lo[2];
-        activations[at + 3u * (BM / 4u)] = lo[3];
-        activations[at + 4u * (BM / 4u)] = hi[0];
-        activations[at + 5u * (BM / 4u)] = hi[1];
-        activations[at + 6u * (BM / 4u)] = hi[2];
-        activations[at + 7u * (BM / 4u)] = hi[3];
-    }
+fn x_quad(first_token: u32, k0: u32, i: u32) -> vec4<f32> {
+    let token = min(first_token + i / (STEP * 2u), TOKENS - 1u);
+    return x4(token, k0 * 2u + i % (STEP * 2u));
 }
 
-// Tiles of matrix number `matrix`, which lies `matrix * TILES` tiles after the first.
-fn stage_tiles(matrix: u32, first_tile: u32, k0: u32, local: u32) {
-    for (var i = local; i < STEP * 16u; i += WG) {
-        let step = i % STEP;
-        let tile = i / STEP;
-        let block = w_block(w_load(TILE_0 + matrix * TILES + min(first_tile + tile, TILES - 1u), k0 + step));
-        let at = (matrix * STEP + step) * 128u + tile;
-        tiles[at] = block.lo[0];
-        tiles[at + 16u] = block.lo[1];
-        tiles[at + 32u] = block.lo[2];
-        tiles[at + 48u] = block.lo[3];
-        tiles[at + 64u] = block.hi[0];
-        tiles[at + 80u] = block.hi[1];
-        tiles[at + 96u] = block.hi[2];
-        tiles[at + 112u] = block.hi[3];
-    }
+fn stage_quad(i: u32, value: vec4<f32>) {
+    activations[i / (STEP * 2u) * STRIDE + i % (STEP * 2u)] = quad(value);
+}
+
+fn w_step(block: u32, k0: u32, i: u32) -> Weights8 {
+    return w_load(weight_tile(block, i / STEP), k0 + i % STEP);
+}
+
+fn stage_row(at: u32, row: Row8) {
+    tiles[at] = quad(row.a);
+    tiles[at + 1u] = quad(row.b);
+}
+
+fn stage_step(i: u32, w: Weights8) {
+    let at = i / STEP * 4u * STRIDE + i % STEP * 2u;
+    stage_row(at, w_decoded(w, 0u));
+    stage_row(at + STRIDE, w_decoded(w, 1u));
+    stage_row(at + 2u * STRIDE, w_decoded(w, 2u));
+    stage_row(at + 3u * STRIDE, w_decoded(w, 3u));
 }

@@ -426,8 +426,8 @@ pub fn attention_cases() -> Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// `count` cases of `linear` over codes for one token, of random shapes and fusions.
-pub fn random_linear_cases(count: usize) -> Result<Vec<Case>> {
+/// `count` cases of `linear` over codes, each for one of these numbers of tokens, of random shapes and fusions.
+pub fn random_linear_cases(count: usize, tokens: &[usize]) -> Result<Vec<Case>> {
     let mut random = Random::new(8);
     let layouts: Vec<PackedLayout> =
         layouts().into_iter().filter(|layout| matches!(layout, PackedLayout::Coded { .. })).collect();
@@ -446,13 +446,19 @@ pub fn random_linear_cases(count: usize) -> Result<Vec<Case>> {
             gate,
             residual: (gate.is_some() || n_matrices == 1) && random.below(2) == 0,
         };
-        cases.push(linear_case(op, &vec![layout; n_matrices], &vec![rows; n_matrices], (columns, 1), &mut random)?);
+        cases.push(linear_case(
+            op,
+            &vec![layout; n_matrices],
+            &vec![rows; n_matrices],
+            (columns, tokens[random.below(tokens.len())]),
+            &mut random,
+        )?);
     }
     Ok(cases)
 }
 
-/// `count` cases of `attention` for one token, of random shapes and positions.
-pub fn random_attention_cases(count: usize) -> Result<Vec<Case>> {
+/// `count` cases of `attention`, each for one of these numbers of tokens, of random shapes and positions.
+pub fn random_attention_cases(count: usize, tokens: &[usize]) -> Result<Vec<Case>> {
     let mut random = Random::new(9);
     let mut cases = Vec::new();
     for _ in 0..count {
@@ -467,9 +473,10 @@ pub fn random_attention_cases(count: usize) -> Result<Vec<Case>> {
             norm: (random.below(2) == 0).then_some(HeadNorm { eps: 1e-6 }),
             rotary: (random.below(2) == 0).then_some(Rotary { pairs: Pairs::Halves }),
         };
-        let capacity = [1, 64, 65, 1024, 1200][random.below(5)];
-        let position = random.below(capacity);
-        cases.push(attention_case(op, (1, position, capacity), &mut random)?);
+        let tokens = tokens[random.below(tokens.len())];
+        let capacity = tokens + [0, 63, 64, 1023, 1199][random.below(5)];
+        let position = random.below(capacity - tokens + 1);
+        cases.push(attention_case(op, (tokens, position, capacity), &mut random)?);
     }
     Ok(cases)
 }

@@ -8,16 +8,20 @@ use std::fmt::Write as _;
 
 /// Every shader text by its name: a kernel, or a part (`lib/…`, `quant/…`) that kernels are put together from.
 pub static SHADERS: &[(&str, &str)] = &[
-    ("attention", include_str!("../../shaders/attention.wgsl")),
     ("attention_decode", include_str!("../../shaders/attention_decode.wgsl")),
     ("attention_merge", include_str!("../../shaders/attention_merge.wgsl")),
+    ("attention_prefill", include_str!("../../shaders/attention_prefill.wgsl")),
     ("elementwise", include_str!("../../shaders/elementwise.wgsl")),
     ("embed", include_str!("../../shaders/embed.wgsl")),
     ("kv_write", include_str!("../../shaders/kv_write.wgsl")),
     ("matmul", include_str!("../../shaders/matmul.wgsl")),
-    ("matmul_gated", include_str!("../../shaders/matmul_gated.wgsl")),
+    ("matmul_int8", include_str!("../../shaders/matmul_int8.wgsl")),
+    ("matmul_matrix", include_str!("../../shaders/matmul_matrix.wgsl")),
+    ("matmul_merge", include_str!("../../shaders/matmul_merge.wgsl")),
     ("matvec", include_str!("../../shaders/matvec.wgsl")),
     ("matvec_gated", include_str!("../../shaders/matvec_gated.wgsl")),
+    ("quantize", include_str!("../../shaders/quantize.wgsl")),
+    ("query_write", include_str!("../../shaders/query_write.wgsl")),
     ("matvec_int8", include_str!("../../shaders/matvec_int8.wgsl")),
     ("rms_norm", include_str!("../../shaders/rms_norm.wgsl")),
     ("rope", include_str!("../../shaders/rope.wgsl")),
@@ -46,6 +50,11 @@ pub static SHADERS: &[(&str, &str)] = &[
     ("lib/mul", include_str!("../../shaders/lib/mul.wgsl")),
     ("lib/norm", include_str!("../../shaders/lib/norm.wgsl")),
     ("lib/norm_absent", include_str!("../../shaders/lib/norm_absent.wgsl")),
+    ("lib/put_gated", include_str!("../../shaders/lib/put_gated.wgsl")),
+    ("lib/put_lane", include_str!("../../shaders/lib/put_lane.wgsl")),
+    ("lib/put_plain", include_str!("../../shaders/lib/put_plain.wgsl")),
+    ("lib/quad_f16", include_str!("../../shaders/lib/quad_f16.wgsl")),
+    ("lib/quad_f32", include_str!("../../shaders/lib/quad_f32.wgsl")),
     ("lib/products_affine", include_str!("../../shaders/lib/products_affine.wgsl")),
     ("lib/products_plain", include_str!("../../shaders/lib/products_plain.wgsl")),
     ("lib/reduce", include_str!("../../shaders/lib/reduce.wgsl")),
@@ -56,11 +65,14 @@ pub static SHADERS: &[(&str, &str)] = &[
     ("lib/rope_table", include_str!("../../shaders/lib/rope_table.wgsl")),
     ("lib/scales_affine", include_str!("../../shaders/lib/scales_affine.wgsl")),
     ("lib/scales_plain", include_str!("../../shaders/lib/scales_plain.wgsl")),
+    ("lib/row_split", include_str!("../../shaders/lib/row_split.wgsl")),
+    ("lib/row_stored", include_str!("../../shaders/lib/row_stored.wgsl")),
     ("lib/silu", include_str!("../../shaders/lib/silu.wgsl")),
     ("lib/silu_mul", include_str!("../../shaders/lib/silu_mul.wgsl")),
     ("lib/silu_value", include_str!("../../shaders/lib/silu_value.wgsl")),
     ("lib/span_gated", include_str!("../../shaders/lib/span_gated.wgsl")),
     ("lib/span_plain", include_str!("../../shaders/lib/span_plain.wgsl")),
+    ("lib/split", include_str!("../../shaders/lib/split.wgsl")),
     ("lib/splits", include_str!("../../shaders/lib/splits.wgsl")),
     ("lib/stage", include_str!("../../shaders/lib/stage.wgsl")),
     ("lib/state", include_str!("../../shaders/lib/state.wgsl")),
@@ -88,6 +100,7 @@ pub static SHADERS: &[(&str, &str)] = &[
 #[derive(Debug, Clone)]
 pub struct KernelBuilder {
     name: String,
+    enables: String,
     header: String,
     parts: Vec<&'static str>,
     bindings: Vec<Binding>,
@@ -103,6 +116,7 @@ impl KernelBuilder {
         let name = if variant.is_empty() { file.to_owned() } else { format!("{file} {variant}") };
         Self {
             name,
+            enables: String::new(),
             header: String::new(),
             parts: vec![file],
             bindings: Vec::new(),
@@ -139,6 +153,12 @@ impl KernelBuilder {
     /// `alias <name> = <ty>;`
     pub fn alias(&mut self, name: &str, ty: &str) -> &mut Self {
         let _ = writeln!(self.header, "alias {name} = {ty};");
+        self
+    }
+
+    /// `enable <extension>;`, for which the device must have been opened.
+    pub fn enable(&mut self, extension: &str) -> &mut Self {
+        let _ = writeln!(self.enables, "enable {extension};");
         self
     }
 
@@ -212,7 +232,7 @@ impl KernelBuilder {
             ))
             .at(self.name.clone()));
         }
-        let mut source = self.header.clone();
+        let mut source = format!("{}{}", self.enables, self.header);
         for part in &self.parts {
             source.push('\n');
             let text = SHADERS.iter().find(|(name, _)| name == part).map(|(_, text)| *text);

@@ -8,6 +8,8 @@ use crate::quant::PackedLayout;
 pub struct Caps {
     /// `f16` arithmetic in shaders.
     pub f16: bool,
+    /// Matrix units of 16 by 16 by 16, f16 with f32 sums, by subgroups of 32 (with `f16`).
+    pub matrix: bool,
     /// Products of packed bytes cost less than those of floats, so that activations may become bytes.
     pub int8: bool,
     /// Storage buffers that one kernel may bind.
@@ -36,9 +38,25 @@ impl Caps {
         Self { parallel: Self::SOFTWARE_PARALLEL, few_tokens: 16, int8: false, ..self }
     }
 
+    /// These capabilities without the one that kernels of these names use, and its name; `None` when they use none that
+    /// could be given up.
+    #[must_use]
+    pub fn without(self, kernels: &str) -> Option<(Self, &'static str)> {
+        if self.matrix && kernels.contains("_matrix") {
+            Some((Self { matrix: false, ..self }, "matrix units"))
+        } else if self.int8 && kernels.contains("_int8") {
+            Some((Self { int8: false, ..self }, "int8"))
+        } else if self.f16 && kernels.contains(" f16") {
+            Some((Self { f16: false, ..self }, "f16"))
+        } else {
+            None
+        }
+    }
+
     /// The limits that WebGPU guarantees, with no optional feature.
     pub const WEBGPU_MINIMUM: Self = Self {
         f16: false,
+        matrix: false,
         int8: false,
         storage_buffers: 8,
         workgroup_bytes: 16 << 10,

@@ -8,8 +8,10 @@ use futures::channel::oneshot;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// Workgroup memory, invocations and workgroups beyond what WebGPU guarantees are not asked for: no kernel uses them.
+/// Invocations and workgroups beyond what WebGPU guarantees are not asked for: no kernel uses them.
 const MOST_STORAGE_BUFFERS: u32 = 16;
+/// Workgroup memory beyond what WebGPU guarantees, for kernels on matrix units alone.
+const MATRIX_WORKGROUP_BYTES: u32 = 48 << 10;
 /// Uploaded bytes after which the queue is flushed, so that staging memory is given back.
 const FLUSH_BYTES: u64 = 32 << 20;
 
@@ -59,12 +61,15 @@ impl Gpu {
                 info.name
             )));
         }
-        let limits = limits(&adapter.limits());
+        let matrix = offers_matrix(&adapter, &info);
+        let limits = limits(&adapter.limits(), matrix);
+        let mut features = adapter.features() & (wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SHADER_F16);
+        features.set(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, matrix);
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("hanzo-edge"),
-            required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
+            required_features: features,
             required_limits: limits.clone(),
-            experimental_features: wgpu::ExperimentalFeatures::disabled(),
+            experimental_features: matrix_leave(),
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             trace: wgpu::Trace::Off,
         };
@@ -75,6 +80,9 @@ impl Gpu {
         watch(&device, &fault, &lost);
         let buffer_bytes = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) / 256 * 256;
         let caps = Caps {
+            f16: features.contains(wgpu::Features::SHADER_F16),
+            matrix,
+            workgroup_bytes: limits.max_compute_workgroup_storage_size as usize,
             storage_buffers: limits.max_storage_buffers_per_shader_stage as usize,
             binding_bytes: buffer_bytes,
             int8: int8_pays(&instance, info.backend),
@@ -323,9 +331,35 @@ fn int8_pays(instance: &wgpu::Instance, backend: wgpu::Backend) -> bool {
         && instance.wgsl_language_features().contains(wgpu::WgslLanguageFeatures::Packed4x8IntegerDotProduct)
 }
 
-/// WebGPU's guaranteed limits, with what large models need raised to what the adapter offers.
-fn limits(offered: &wgpu::Limits) -> wgpu::Limits {
+/// Whether there are matrix units of the one kind that kernels are written for: 16 by 16 by 16, f16 with f32 sums, by
+/// subgroups of 32.
+fn offers_matrix(adapter: &wgpu::Adapter, info: &wgpu::AdapterInfo) -> bool {
+    let needed = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX | wgpu::Features::SHADER_F16;
+    let fits = |unit: &wgpu::CooperativeMatrixProperties| {
+        [unit.m_size, unit.n_size, unit.k_size] == [16; 3]
+            && unit.ab_type == wgpu::CooperativeScalarType::F16
+            && unit.cr_type == wgpu::CooperativeScalarType::F32
+    };
+    adapter.features().contains(needed)
+        && [info.subgroup_min_size, info.subgroup_max_size] == [32; 2]
+        && adapter.cooperative_matrix_properties().iter().any(fits)
+}
+
+/// Leave to use matrix units, an experimental feature.
+#[allow(unsafe_code)]
+fn matrix_leave() -> wgpu::ExperimentalFeatures {
+    // SAFETY: The token only acknowledges that such features may have faults. A kernel on matrix units is compared with
+    // its reference on this device before a model runs it, and given up when it differs.
+    unsafe { wgpu::ExperimentalFeatures::enabled() }
+}
+
+/// WebGPU's guaranteed limits, with what large models need raised to what the adapter offers, and the workgroup memory
+/// that kernels for matrix units need.
+fn limits(offered: &wgpu::Limits, matrix: bool) -> wgpu::Limits {
+    let least = wgpu::Limits::defaults().max_compute_workgroup_storage_size;
+    let workgroup_bytes = if matrix { MATRIX_WORKGROUP_BYTES } else { least };
     wgpu::Limits {
+        max_compute_workgroup_storage_size: offered.max_compute_workgroup_storage_size.min(workgroup_bytes),
         max_storage_buffer_binding_size: offered.max_storage_buffer_binding_size,
         max_buffer_size: offered.max_buffer_size,
         max_storage_buffers_per_shader_stage: offered.max_storage_buffers_per_shader_stage.min(MOST_STORAGE_BUFFERS),

@@ -77,22 +77,29 @@ impl Model {
         Draft::new(&self.graph, plan, &self.shared.target)
     }
 
-    /// Checks the kernels that the model will use. Without those over bytes where they are wrong on this device.
-    async fn self_test(&mut self) -> Result<Vec<SelfTest>> {
-        let (graph, layouts) = (&self.graph, &self.layouts);
-        let error = match self_test(&mut self.gpu, graph, layouts, self.kv_type).await {
-            Err(error) if self.gpu.caps.int8 && error.kind() == ErrorKind::Internal => error,
-            tested => return tested,
-        };
-        self.gpu.caps.int8 = false;
-        self.shared.target.caps.int8 = false;
-        let mut tests = self_test(&mut self.gpu, graph, layouts, self.kv_type).await?;
-        tests.push(SelfTest { kernel: "matvec_int8".to_owned(), error: Some(error.message().to_owned()) });
-        Ok(tests)
+    /// Makes everything ready. Where the device computes a kernel wrongly or refuses it, does without the capability that
+    /// the kernel uses, and says so in the self-test.
+    async fn prepare(&mut self) -> Result<()> {
+        let mut given_up = Vec::new();
+        loop {
+            let error = match self.try_prepare().await {
+                Ok(mut ready) => {
+                    ready.self_test.extend(given_up);
+                    self.ready = Some(ready);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ErrorKind::Internal => error,
+                Err(error) => return Err(error),
+            };
+            let Some((caps, without)) = self.gpu.caps.without(&error.to_string()) else { return Err(error) };
+            given_up.push(SelfTest { kernel: without.to_owned(), error: Some(error.to_string()) });
+            self.gpu.caps = caps;
+            self.shared.target.caps = caps;
+        }
     }
 
-    async fn prepare(&mut self) -> Result<()> {
-        let self_test = self.self_test().await?;
+    async fn try_prepare(&mut self) -> Result<Ready> {
+        let self_test = self_test(&mut self.gpu, &self.graph, &self.layouts, self.kv_type).await?;
         let capacity = self.shared.target.capacity.max(1);
         let drafts = buckets(&self.gpu.caps).iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
         let drafts = drafts.map(|tokens| self.draft(*tokens, 1)).collect::<Result<Vec<_>>>()?;
@@ -113,8 +120,7 @@ impl Model {
         // One round trip, so that what a browser reports late is known now.
         let encoder = gpu.encoder();
         gpu.submit_and_read(encoder, &self.shared.state, 1).await?;
-        self.ready = Some(Ready { pool, programs, greedy, drawn, kernels, self_test });
-        Ok(())
+        Ok(Ready { pool, programs, greedy, drawn, kernels, self_test })
     }
 
     fn check_range(&self, position: usize, tokens: usize) -> Result<()> {

@@ -12,11 +12,13 @@ use crate::tensor::Data;
 use std::sync::Arc;
 
 /// The most tokens of a program.
-pub const MOST_TOKENS: usize = 256;
+pub const MOST_TOKENS: usize = 512;
 /// Tokens drawn in one submit at most.
 pub const STEPS: usize = 32;
 /// Bytes of weights times tokens of one submit: about 0.1 s on a slow GPU, whose driver or page must not stall.
 const SUBMIT_WORK: u64 = 24 << 30;
+/// The same for devices with matrix units, of which the slowest does many times that.
+const MATRIX_SUBMIT_WORK: u64 = 16 * SUBMIT_WORK;
 
 /// What launches are described for: how weights lie, and what the caches and the device are like. No device is needed.
 pub struct Target {
@@ -329,12 +331,13 @@ impl Program {
     /// Submits every dispatch, in as many submits as keep each one short.
     pub fn submit(&self, gpu: &mut Gpu) -> Result<()> {
         let work = |command: &Command| command.bytes * self.tokens as u64;
+        let most = if gpu.caps.matrix { MATRIX_SUBMIT_WORK } else { SUBMIT_WORK };
         let mut rest = self.commands.as_slice();
         while !rest.is_empty() {
             let mut sum = 0;
             let fits = rest.iter().position(|command| {
                 sum += work(command);
-                sum > SUBMIT_WORK
+                sum > most
             });
             let (now, later) = rest.split_at(fits.unwrap_or(rest.len()).max(1));
             let mut encoder = gpu.encoder();

@@ -70,6 +70,18 @@ fn linear_over_bytes_agrees_with_the_reference() {
         let caps = Caps { int8: true, parallel, ..Caps::WEBGPU_MINIMUM };
         check_cases(caps, KvType::F32, |case| case.op.name() == "linear" && case.tokens == 1, |_| TOLERANCE_INT8);
     }
+    let caps = Caps { int8: true, ..Caps::WEBGPU_MINIMUM };
+    check_cases(caps, KvType::F32, |case| case.op.name() == "linear" && case.tokens > 1, |_| TOLERANCE_INT8);
+}
+
+/// The largest relative error with weights and activations staged as f16.
+const STAGED_AS_F16: f64 = 5e-7;
+
+#[test]
+fn linear_staged_as_f16_agrees_with_the_reference() {
+    assert!(gpu().caps.f16, "the adapter has no f16");
+    let caps = Caps { f16: true, ..Caps::WEBGPU_MINIMUM };
+    check_cases(caps, KvType::F32, |case| case.op.name() == "linear" && case.tokens > 1, |_| STAGED_AS_F16);
 }
 
 /// How many random shapes a kernel is checked with: each is a pipeline of its own, slow to make on a software adapter.
@@ -79,7 +91,7 @@ fn random_shapes() -> usize {
 
 #[test]
 fn linear_of_random_shapes_agrees_with_the_reference() {
-    let cases = cases::random_linear_cases(random_shapes()).unwrap();
+    let cases = cases::random_linear_cases(random_shapes(), &[1]).unwrap();
     for (at, parallel) in [200_000, 3000, 1000, 100].into_iter().enumerate() {
         let share: Vec<Case> = cases.iter().skip(at).step_by(4).cloned().collect();
         let caps = Caps { parallel, ..Caps::WEBGPU_MINIMUM };
@@ -88,11 +100,38 @@ fn linear_of_random_shapes_agrees_with_the_reference() {
     }
 }
 
+/// Numbers of tokens around the borders of blocks.
+const MANY: [usize; 11] = [5, 15, 16, 17, 31, 33, 63, 64, 65, 100, 129];
+
+#[test]
+fn linear_of_random_shapes_and_many_tokens_agrees_with_the_reference() {
+    let cases = cases::random_linear_cases(random_shapes(), &MANY).unwrap();
+    check_all(Caps::WEBGPU_MINIMUM, KvType::F32, cases.clone(), tolerance);
+    check_all(Caps { f16: true, ..Caps::WEBGPU_MINIMUM }, KvType::F32, cases.clone(), |_| STAGED_AS_F16);
+    check_all(Caps { int8: true, ..Caps::WEBGPU_MINIMUM }, KvType::F32, cases, |_| TOLERANCE_INT8);
+}
+
 #[test]
 fn attention_of_random_shapes_agrees_with_the_reference() {
-    let cases = cases::random_attention_cases(random_shapes()).unwrap();
-    check_all(Caps::WEBGPU_MINIMUM, KvType::F32, cases.clone(), tolerance);
-    check_all(Caps::WEBGPU_MINIMUM, KvType::F16, cases, |_| 1e-6);
+    for tokens in [&[1][..], &MANY] {
+        let cases = cases::random_attention_cases(random_shapes(), tokens).unwrap();
+        check_all(Caps::WEBGPU_MINIMUM, KvType::F32, cases.clone(), tolerance);
+        check_all(Caps::WEBGPU_MINIMUM, KvType::F16, cases, |_| 1e-6);
+    }
+}
+
+/// No software adapter has matrix units: the sources at least are sound.
+#[test]
+fn kernels_for_matrix_units_are_valid() {
+    use wgpu::naga::{front::wgsl, valid};
+    let caps = Caps { f16: true, matrix: true, workgroup_bytes: 48 << 10, ..Caps::WEBGPU_MINIMUM };
+    let kernels = super::kernels(&cases::linear_cases().unwrap(), caps).unwrap();
+    let kernels: Vec<_> = kernels.iter().filter(|kernel| kernel.name.starts_with("matmul_matrix")).collect();
+    assert!(kernels.len() > 20);
+    for kernel in kernels {
+        let module = wgsl::parse_str(&kernel.source).map_err(|error| error.emit_to_string(&kernel.source)).unwrap();
+        valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::all()).validate(&module).unwrap();
+    }
 }
 
 #[test]
@@ -266,6 +305,27 @@ fn the_self_test_names_a_wrong_kernel() {
     let error = block_on(test_cases(&mut gpu, &[case], KvType::F32)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Internal);
     assert!(error.message().ends_with("in rms_norm"), "{error}");
+}
+
+/// Matrix units where there are none stand for ones that a driver gets wrong.
+#[test]
+fn a_model_does_without_what_the_device_gets_wrong() {
+    let mut builder = GraphBuilder::default();
+    let x = builder.constant("x", Tensor::f32([1, 64], vec![1.0; 64]).unwrap());
+    let matrix = builder.matrix("matrix", 8, 64);
+    let output = builder.op("product", Linear::PLAIN, &[x, matrix]).unwrap();
+    let graph = Arc::new(builder.finish(&[output]));
+    let mut gpu = gpu();
+    gpu.caps = Caps { f16: true, matrix: true, ..Caps::WEBGPU_MINIMUM };
+    let layouts = vec![PackedLayout::F16];
+    let mut model = Model::new(gpu, LoadRequest { graph, layouts, capacity: 8, kv_type: KvType::F32 }).unwrap();
+    block_on(model.finish()).unwrap();
+    let report = model.report();
+    let faults: Vec<_> = report.self_test.iter().filter(|test| test.error.is_some()).collect();
+    assert_eq!(faults.iter().map(|test| test.kernel.as_str()).collect::<Vec<_>>(), ["matrix units"]);
+    assert!(report.self_test.iter().any(|test| test.error.is_none() && test.kernel.starts_with("matmul f16")));
+    block_on(model.forward(&[0], 0)).unwrap();
+    assert_eq!(block_on(model.logits()).unwrap(), [0.0; 8]);
 }
 
 #[test]

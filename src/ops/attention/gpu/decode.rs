@@ -19,9 +19,7 @@ pub fn launches(call: &Call<'_>, launches: &mut Vec<Launch>) -> Result<()> {
     let invocations = if splits <= SPLITS / 4 { 256 } else { 128 };
     let shape = Shape::new(head_dim, call.group, invocations, call.cx.caps.workgroup_bytes);
     let Some(shape) = shape.filter(|_| head_dim.is_multiple_of(8) && call.shared_norms().unwrap_or(false)) else {
-        launches.push(call.kv_write()?);
-        launches.push(prefill::launch(call)?);
-        return Ok(());
+        return prefill::launches(call, launches);
     };
     launches.push(attend(call, &shape, splits)?);
     if splits > 1 {

@@ -27,8 +27,7 @@ pub fn launches(op: &Attention, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
     if cx.tokens == 1 {
         decode::launches(&call, &mut launches)?;
     } else {
-        launches.push(call.kv_write()?);
-        launches.push(prefill::launch(&call)?);
+        prefill::launches(&call, &mut launches)?;
     }
     Ok(launches)
 }

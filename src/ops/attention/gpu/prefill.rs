@@ -1,29 +1,44 @@
-//! Attention of many tokens: blocks of queries over all keys that they see.
+//! Attention of many tokens: the queries made ready once, then blocks of them over all keys that they see.
 
 use super::{Call, INVOCATIONS};
 use crate::error::Result;
 use crate::shader::{KernelBuilder, Launch, Resource};
 
-/// Keys that a workgroup scores at once.
-const BLOCK: usize = 64;
-/// Queries of a workgroup.
-const ROWS: usize = 8;
+/// Queries of a workgroup: four invocations each.
+const ROWS: usize = 64;
+/// Keys that a workgroup scores at once; the kernel is written for this many.
+const KEYS: usize = 32;
 
-pub fn launch(call: &Call<'_>) -> Result<Launch> {
+pub fn launches(call: &Call<'_>, launches: &mut Vec<Launch>) -> Result<()> {
+    launches.push(call.kv_write()?);
+    launches.push(queries(call)?);
+    launches.push(attend(call)?);
+    Ok(())
+}
+
+fn turned(call: &Call<'_>) -> Resource {
+    Resource::Scratch { index: 0, len: call.cx.tokens * call.op.n_heads * call.op.head_dim }
+}
+
+fn queries(call: &Call<'_>) -> Result<Launch> {
+    let mut kernel = KernelBuilder::new("query_write", &call.name(""));
+    call.shape(&mut kernel, INVOCATIONS, call.inputs.norms.map(|(q, _)| q))?;
+    kernel.f32("SCALE", call.op.scale);
+    kernel.read("q", "f32", Resource::Input(*call.inputs.q)).write("dst", "f32", turned(call));
+    kernel.launch([call.cx.tokens, call.op.n_heads, 1], &call.cx.caps)
+}
+
+fn attend(call: &Call<'_>) -> Result<Launch> {
     let (op, cx) = (call.op, call.cx);
-    let rows = (cx.tokens * call.group).min(ROWS);
-    let head_4 = op.head_dim / 4;
-    let invocations = head_4.next_power_of_two().max(INVOCATIONS);
-    let row_lanes = (invocations / head_4).min(rows);
-    let mut kernel = KernelBuilder::new("attention", &call.name(""));
-    call.shape(&mut kernel, invocations, call.inputs.norms.map(|(q, _)| q))?;
-    kernel.u32("ROWS", rows).u32("LANES_A_ROW", invocations / rows);
-    kernel.u32("ROW_LANES", row_lanes).u32("ROWS_A_LANE", rows.div_ceil(row_lanes));
-    kernel.f32("SCALE", op.scale);
-    kernel.u32("SPLITS", 1).u32("BLOCK", BLOCK).part("lib/splits");
-    kernel.u32("WINDOW", op.window.unwrap_or(u32::MAX as usize));
-    kernel.read("q", "f32", Resource::Input(*call.inputs.q));
-    kernel.read("keys", "Kv4", Resource::Keys).read("values", "Kv4", Resource::Values).part(call.kv4());
-    kernel.write("dst", "vec4<f32>", Resource::Output(0));
-    kernel.launch([(cx.tokens * call.group).div_ceil(rows), op.n_kv_heads, 1], &cx.caps)
+    let (invocations, head_4) = (ROWS * 4, op.head_dim / 4);
+    let groups = (invocations / head_4).min(ROWS);
+    let mut kernel = KernelBuilder::new("attention_prefill", if cx.kv_f16 { "f16" } else { "f32" });
+    kernel.u32("WG", invocations).u32("ROWS", ROWS);
+    kernel.u32("HEADS", op.n_heads).u32("GROUP", call.group).u32("HEAD_4", head_4).u32("CAPACITY", cx.capacity);
+    kernel.u32("GROUPS", groups).u32("ROWS_A_LANE", ROWS.div_ceil(groups));
+    kernel.u32("SPLITS", 1).u32("BLOCK", KEYS).u32("WINDOW", op.window.unwrap_or(u32::MAX as usize));
+    kernel.state().part(call.kv4()).part("lib/splits");
+    kernel.read("q", "vec4<f32>", turned(call)).read("keys", "Kv4", Resource::Keys);
+    kernel.read("values", "Kv4", Resource::Values).write("dst", "vec4<f32>", Resource::Output(0));
+    kernel.launch([(cx.tokens * call.group).div_ceil(ROWS), op.n_kv_heads, 1], &cx.caps)
 }

@@ -19,6 +19,9 @@ const MATRICES: usize = 3;
 const NORMED: usize = 0;
 const GATE: usize = 1;
 const UP: usize = 2;
+const PRODUCT: usize = 3;
+const BYTES: usize = 4;
+const SUMS: usize = 5;
 
 pub fn launches(op: &Linear, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
     let ids: Vec<usize> = (0..cx.inputs.len()).collect();
@@ -35,7 +38,7 @@ pub fn launches(op: &Linear, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
             )));
         }
     }
-    let mut call = Call { op, cx, inputs, tokens, columns, x: Resource::Input(0), norm: None };
+    let mut call = Call { op, cx, inputs, tokens, columns, x: Resource::Input(0), bytes: None, norm: None };
     let mut launches = Vec::new();
     if let (Some(weight), Some(eps)) = (call.inputs.norm, op.norm) {
         if tokens <= cx.caps.few_tokens && columns.is_multiple_of(32) {
@@ -44,6 +47,11 @@ pub fn launches(op: &Linear, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
             call.x = Resource::Scratch { index: NORMED, len: x.len() };
             launches.push(rms_norm::gpu::launch(cx, [*call.inputs.x, *weight], eps, call.x)?);
         }
+    }
+    if call.many() && matmul::takes_bytes(&cx.caps, columns) && call.any_coded()? {
+        let (launch, bytes) = matmul::quantize(&call)?;
+        launches.push(launch);
+        call.bytes = Some(bytes);
     }
     let runs = call.runs()?;
     if op.gate == Some(Gate::Silu) && runs.len() > 1 {
@@ -65,6 +73,8 @@ struct Call<'a> {
     columns: usize,
     /// The activations, normalized already unless `norm` is fused.
     x: Resource,
+    /// The activations as bytes, where matrix products of many tokens take them so.
+    bytes: Option<Resource>,
     norm: Option<(usize, f32)>,
 }
 
@@ -86,6 +96,8 @@ struct Product<'a> {
 enum Kind {
     /// Many tokens.
     Matmul,
+    /// Many tokens, activations as bytes.
+    MatmulInt8,
     /// Few tokens, activations as floats.
     Matvec,
     /// One token, activations as bytes.
@@ -143,7 +155,7 @@ impl<'a> Call<'a> {
             };
             let residual = self.op.residual && (gated || self.op.gate.is_none());
             let product = Product { matrix: run.start, part, rows, outputs: outputs.to_vec(), gated, residual };
-            launches.push(self.launch(&product)?);
+            self.launch(&product, launches)?;
         }
         Ok(())
     }
@@ -157,7 +169,7 @@ impl<'a> Call<'a> {
         match self.inputs.residual {
             None => launches.push(elementwise::gpu::silu_mul(self.cx, gate, up, (Resource::Output(0), len))?),
             Some(residual) => {
-                let product = Resource::Scratch { index: NORMED + 3, len };
+                let product = Resource::Scratch { index: PRODUCT, len };
                 launches.push(elementwise::gpu::silu_mul(self.cx, gate, up, (product, len))?);
                 let dst = (Resource::Output(0), len);
                 launches.push(elementwise::gpu::add(self.cx, product, Resource::Input(*residual), dst)?);
@@ -170,55 +182,83 @@ impl<'a> Call<'a> {
         self.inputs.matrices.get(index).copied().ok_or_else(|| Error::internal(format!("there is no matrix {index}")))
     }
 
-    fn launch(&self, product: &Product<'_>) -> Result<Launch> {
+    /// Whether the tokens are too many to decode the weights for each tile anew.
+    fn many(&self) -> bool {
+        self.tokens > self.cx.caps.few_tokens
+    }
+
+    /// Whether any matrix is stored as codes.
+    fn any_coded(&self) -> Result<bool> {
+        let layouts = self.inputs.matrices.iter().map(|matrix| Ok(self.cx.input(*matrix)?.weight()?.layout));
+        Ok(layouts.collect::<Result<Vec<_>>>()?.iter().any(|layout| matches!(layout, PackedLayout::Coded { .. })))
+    }
+
+    fn kind(&self, layout: PackedLayout) -> Kind {
+        let coded = matches!(layout, PackedLayout::Coded { .. });
+        match (self.many(), coded) {
+            (true, true) if self.bytes.is_some() => Kind::MatmulInt8,
+            (true, _) => Kind::Matmul,
+            (false, true) if self.tokens == 1 && self.cx.caps.int8 => Kind::MatvecInt8,
+            (false, _) => Kind::Matvec,
+        }
+    }
+
+    fn launch(&self, product: &Product<'_>, launches: &mut Vec<Launch>) -> Result<()> {
         let layout = self.cx.input(self.matrix(product.matrix)?)?.weight()?.layout;
-        let kind = if self.tokens > self.cx.caps.few_tokens {
-            Kind::Matmul
-        } else if self.tokens == 1 && self.cx.caps.int8 && matches!(layout, PackedLayout::Coded { .. }) {
-            Kind::MatvecInt8
-        } else {
-            Kind::Matvec
-        };
+        let kind = self.kind(layout);
         let file = match kind {
-            Kind::Matmul => matmul::file(product.gated),
+            Kind::Matmul => matmul::file(&self.cx.caps),
+            Kind::MatmulInt8 => "matmul_int8",
             Kind::MatvecInt8 => "matvec_int8",
             Kind::Matvec => matvec::file(product.gated),
         };
-        let mut kernel = KernelBuilder::new(file, &self.variant(product)?);
-        self.inputs(&mut kernel, product)?;
-        self.stores(&mut kernel, product)?;
         let tiles = tiles(&product.rows, product.gated);
+        let mut kernel = KernelBuilder::new(file, &self.variant(product, kind)?);
+        self.inputs(&mut kernel, product)?;
+        self.activations(&mut kernel, kind);
         kernel.u32("TOKENS", self.tokens).u32("TILES", tiles);
         if product.gated {
             kernel.part("lib/silu_value");
         }
-        match kind {
-            Kind::Matmul => matmul::launch(self, &mut kernel, tiles, product.gated),
+        if self.many() {
+            return matmul::launches(self, kernel, (product, tiles, layout), launches);
+        }
+        self.stores(&mut kernel, product)?;
+        launches.push(match kind {
             Kind::MatvecInt8 => {
                 kernel.bytes_products(layout);
-                matvec::launch_int8(self, &mut kernel, tiles, product.gated)
+                matvec::launch_int8(self, &mut kernel, tiles, product.gated)?
             }
-            Kind::Matvec => matvec::launch(self, &mut kernel, tiles),
-        }
+            _ => matvec::launch(self, &mut kernel, tiles)?,
+        });
+        Ok(())
     }
 
-    fn variant(&self, product: &Product<'_>) -> Result<String> {
+    fn variant(&self, product: &Product<'_>, kind: Kind) -> Result<String> {
         let layout = self.cx.input(self.matrix(product.matrix)?)?.weight()?.layout;
         let mut name = layout.name();
         for (used, word) in [
             (product.gated, " gated"),
             (self.norm.is_some(), " norm"),
-            (self.op.bias, " bias"),
-            (product.residual, " residual"),
-            (product.outputs.len() == 2, " x2"),
-            (product.outputs.len() == 3, " x3"),
             (!self.columns.is_multiple_of(32), " padded"),
+            (matches!(kind, Kind::Matmul) && self.cx.caps.f16, " f16"),
         ] {
             if used {
                 name.push_str(word);
             }
         }
-        Ok(name)
+        Ok(name + &self.stores_name(product))
+    }
+
+    /// What becomes of a product, in the kernel's name.
+    fn stores_name(&self, product: &Product<'_>) -> String {
+        let words = [
+            (self.op.bias, " bias"),
+            (product.residual, " residual"),
+            (product.outputs.len() == 2, " x2"),
+            (product.outputs.len() == 3, " x3"),
+        ];
+        words.iter().filter(|(used, _)| *used).map(|(_, word)| *word).collect()
     }
 
     fn inputs(&self, kernel: &mut KernelBuilder, product: &Product<'_>) -> Result<()> {
@@ -231,11 +271,6 @@ impl<'a> Call<'a> {
             let row = layout.plane_bytes(4, self.columns).iter().sum::<usize>() / 4;
             kernel.reads_weights((product.rows.iter().sum::<usize>() * row) as u64);
         }
-        if self.columns.is_multiple_of(32) {
-            kernel.read("x", "vec4<f32>", self.x).part("lib/x_exact");
-        } else {
-            kernel.read("x", "f32", self.x).part("lib/x_padded");
-        }
         match self.norm {
             Some((weight, _)) => {
                 kernel.u32("NORM_AT_4", self.cx.input(weight)?.vector_at() / 4);
@@ -245,6 +280,10 @@ impl<'a> Call<'a> {
                 kernel.part("lib/norm_absent");
             }
         }
+        Ok(())
+    }
+
+    fn bias(&self, kernel: &mut KernelBuilder, product: &Product<'_>) -> Result<()> {
         match self.inputs.biases.get(product.matrix) {
             Some(bias) => {
                 kernel.u32("BIAS_AT", self.cx.input(*bias)?.vector_at() + product.part.1.first_row);
@@ -257,7 +296,17 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
+    fn activations(&self, kernel: &mut KernelBuilder, kind: Kind) {
+        match (kind, self.bytes) {
+            (Kind::MatmulInt8, Some(bytes)) => kernel.read("x", "vec4<u32>", bytes),
+            _ if self.columns.is_multiple_of(32) => kernel.read("x", "vec4<f32>", self.x).part("lib/x_exact"),
+            _ => kernel.read("x", "f32", self.x).part("lib/x_padded"),
+        };
+    }
+
+    /// What becomes of a product.
     fn stores(&self, kernel: &mut KernelBuilder, product: &Product<'_>) -> Result<()> {
+        self.bias(kernel, product)?;
         for (i, output) in product.outputs.iter().enumerate() {
             kernel.write(["dst_0", "dst_1", "dst_2"][i.min(2)], "f32", *output);
         }
