@@ -65,13 +65,11 @@ pub(super) struct CodesRow<'a, T> {
 }
 
 /// An integer that activations are rounded to.
-pub(super) trait Code: Copy + Default {
+pub(super) trait Code: Copy + Default + Into<i32> {
     /// The largest magnitude.
     const LARGEST: f32;
     /// From an integer of at most that magnitude.
     fn new(value: i32) -> Self;
-    /// Its value.
-    fn value(self) -> i32;
 }
 
 impl Code for i8 {
@@ -80,10 +78,6 @@ impl Code for i8 {
     fn new(value: i32) -> Self {
         value as Self
     }
-    #[inline(always)]
-    fn value(self) -> i32 {
-        i32::from(self)
-    }
 }
 
 impl Code for i16 {
@@ -91,10 +85,6 @@ impl Code for i16 {
     #[inline(always)]
     fn new(value: i32) -> Self {
         value as Self
-    }
-    #[inline(always)]
-    fn value(self) -> i32 {
-        i32::from(self)
     }
 }
 
@@ -114,7 +104,7 @@ impl<T: Code> Codes<T> {
 
     /// The value of code `at`.
     fn value(&self, at: usize) -> f64 {
-        f64::from(self.codes[at].value()) * f64::from(self.scales[at / BLOCK])
+        f64::from(self.codes[at].into()) * f64::from(self.scales[at / BLOCK])
     }
 
     fn pointers(&self) -> ActivationPointers {
@@ -227,7 +217,7 @@ fn quantize_codes<T: Code>(values: &[f32], row: CodesRow<'_, T>) {
         let scale = quantize_block(&block, codes);
         let mut total = 0;
         for (half, codes) in codes.chunks_exact(HALF).enumerate() {
-            let sum: i32 = codes.iter().map(|code| code.value()).sum();
+            let sum: i32 = codes.iter().map(|&code| code.into()).sum();
             halves[2 * index + half] = scale * sum as f32;
             total += sum;
         }
