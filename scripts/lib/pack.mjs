@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Stop, must } from './shell.mjs';
-import { MODULES } from './wasm.mjs';
+import { ENGINE_MODULES, MODULES } from './wasm.mjs';
 
 const NPM = process.platform === 'win32' ? 'npm.cmd' : 'npm';
 const WANTED = ['package.json', 'README.md', 'LICENSE-MIT', 'LICENSE-APACHE', 'dist/index.js', 'dist/index.d.ts', 'dist/thread.js', 'dist/thread-relaxed.js'];
@@ -24,7 +24,7 @@ export async function checkPackage() {
 }
 
 function checkContents(paths) {
-  const wanted = [...WANTED, ...MODULES.flatMap(({ name }) => [`dist/${name}.js`, `dist/${name}.wasm`, `dist/${workerOf(name)}.js`])];
+  const wanted = [...WANTED, ...MODULES.flatMap(({ name }) => [`dist/${name}.js`, `dist/${name}.wasm`]), ...ENGINE_MODULES.map(({ name }) => `dist/${workerOf(name)}.js`)];
   const missing = wanted.filter((path) => !paths.includes(path));
   const surplus = paths.filter((path) => !ALLOWED.test(path));
   if (missing.length > 0) throw new Stop(`the package lacks ${missing.join(', ')}`);
@@ -37,7 +37,7 @@ async function checkImport(folder, tarball) {
   mkdirSync(inside, { recursive: true });
   writeFileSync(join(user, 'package.json'), '{ "type": "module" }');
   await must('unpacking the package', 'tar', ['-xzf', join(folder, tarball), '-C', inside, '--strip-components=1'], { quiet: true });
-  const files = MODULES.flatMap(({ name }) => [`${name}.wasm`, workerOf(name)]);
+  const files = [...MODULES.map(({ name }) => `${name}.wasm`), ...ENGINE_MODULES.map(({ name }) => workerOf(name))];
   const program = `const { HanzoEdge, EdgeError } = await import('@hanzo/edge');
     if (typeof HanzoEdge.init !== 'function' || typeof EdgeError !== 'function') throw new Error('its exports are not there');
     const { createRequire } = await import('node:module');

@@ -71,11 +71,9 @@ pub enum GenerateRequest {
     Chat {
         /// The turns, as the template sees them.
         messages: Vec<Value>,
-        /// Further variables of the template.
-        #[serde(default)]
-        template_kwargs: Map<String, Value>,
-        /// The beginning of the answer.
-        prefill: Option<String>,
+        /// What else a chat takes.
+        #[serde(flatten)]
+        chat: ChatRequest,
         /// How tokens are chosen.
         sampling: Value,
     },
@@ -88,6 +86,25 @@ pub enum GenerateRequest {
     },
 }
 
+/// The options of a chat alone.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatRequest {
+    /// Further variables of the template.
+    #[serde(default)]
+    template_kwargs: Map<String, Value>,
+    tools: Option<Value>,
+    tool_choice: Option<Value>,
+    prefill: Option<String>,
+}
+
+impl From<ChatRequest> for ChatOptions {
+    fn from(request: ChatRequest) -> Self {
+        let ChatRequest { template_kwargs, tools, tool_choice, prefill } = request;
+        Self { template_kwargs, tools, tool_choice, prefill, ..Self::default() }
+    }
+}
+
 impl GenerateRequest {
     /// How tokens are chosen.
     ///
@@ -97,11 +114,6 @@ impl GenerateRequest {
         let (Self::Chat { sampling, .. } | Self::Complete { sampling, .. }) = self;
         GenerateOptions::from_json(sampling)
     }
-}
-
-/// Options for the template alone.
-pub fn template_options(template_kwargs: Map<String, Value>, prefill: Option<String>) -> ChatOptions {
-    ChatOptions { template_kwargs, prefill, ..ChatOptions::default() }
 }
 
 /// Reads JSON from JS; what does not fit is a fault of the package.
