@@ -21,7 +21,13 @@ export type {
   ModelSource,
   ModelUrl,
   Progress,
+  ResponseFormat,
+  SchemaObject,
   SessionOptions,
   TextPart,
   TokenStream,
+  Tool,
+  ToolCall,
+  ToolCallDelta,
+  ToolChoice,
 } from './types.js';

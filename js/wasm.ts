@@ -64,7 +64,7 @@ function readPanic({ glue }: WasmModule): string | undefined {
 
 async function start(module: WasmModule, source: WasmSource): Promise<WasmInstance> {
   if (!hasWasmSimd()) throw new EdgeError('unsupported-model', 'this platform has no WebAssembly SIMD');
-  const compiled = source.binary ? await compile(source.binary, 'wasmBinary') : await fetchModule(moduleUrl(module, source.url));
+  const compiled = source.binary ? await compile(source.binary, 'wasmBinary') : await fetchModule(moduleUrl(module, source.url), 'wasmUrl');
   const shared = module.threads ? { memory: sharedMemory() } : {};
   try {
     const { memory } = await module.glue.default({ module_or_path: compiled, ...shared });
@@ -92,7 +92,8 @@ function moduleUrl(module: WasmModule, url: string | null): URL {
   return new URL(url.endsWith('/') ? `${url}${module.name}.wasm` : url, import.meta.url);
 }
 
-async function fetchModule(url: URL): Promise<WebAssembly.Module> {
+/** Fetches and compiles a module; `option` says where else it may come from. */
+export async function fetchModule(url: URL, option: string): Promise<WebAssembly.Module> {
   if (url.protocol === 'file:' && isNode()) {
     const bytes = await node().fs.readFile(url).catch((error: unknown) => {
       throw new EdgeError('not-found', `the WASM module could not be read: ${messageOf(error)}`, { path: url.href, cause: error });
@@ -103,8 +104,8 @@ async function fetchModule(url: URL): Promise<WebAssembly.Module> {
     throw new EdgeError('network', `the WASM module ${url.href} could not be fetched: ${messageOf(error)}`, { path: url.href, cause: error });
   });
   const type = response.headers.get('content-type') ?? 'no type';
-  if (!response.ok) throw new EdgeError('not-found', `the WASM module ${url.href} answered with HTTP status ${response.status}; see the option wasmUrl`, { path: url.href });
-  if (/^text\/html\b/i.test(type)) throw new EdgeError('not-found', `the WASM module ${url.href} answered with a web page (${type}); see the option wasmUrl`, { path: url.href });
+  if (!response.ok) throw new EdgeError('not-found', `the WASM module ${url.href} answered with HTTP status ${response.status}; see the option ${option}`, { path: url.href });
+  if (/^text\/html\b/i.test(type)) throw new EdgeError('not-found', `the WASM module ${url.href} answered with a web page (${type}); see the option ${option}`, { path: url.href });
   return compile(await response.arrayBuffer(), url.href);
 }
 

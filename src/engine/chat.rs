@@ -87,7 +87,7 @@ fn tools_of(options: &ChatOptions, template: &ChatTemplate) -> Result<Option<Too
         return Ok(None);
     }
     if options.generate.response_format.is_some() && choice != ToolChoice::Auto {
-        let message = "responseFormat: expected none beside a toolChoice that makes the model call a function";
+        let message = "expected none beside a toolChoice that makes the model call a function";
         return Err(Error::invalid_argument(message).at("responseFormat"));
     }
     Ok(Some(Tools { list, choice, format: ToolFormat::of_template(template.source()) }))
@@ -164,7 +164,7 @@ fn check_history(messages: &[Value]) -> Result<()> {
         let is_call = |call: &Value| call.pointer("/function/name").is_some_and(Value::is_string);
         if !calls.as_array().is_some_and(|calls| calls.iter().all(is_call)) {
             let expected = "a list of { id, type: 'function', function: { name, arguments } }";
-            return Err(Error::invalid_argument(format!("{place}: expected {expected}")).at(place));
+            return Err(Error::invalid_argument(format!("expected {expected}")).at(place));
         }
     }
     Ok(())

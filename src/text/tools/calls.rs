@@ -88,8 +88,8 @@ impl Tool {
     pub fn list(tools: &Value) -> Result<Vec<Self>> {
         let Some(list) = tools.as_array() else { return Err(wrong("tools", "a list of tools", tools)) };
         if list.len() > MOST_TOOLS {
-            let message = format!("tools: expected at most {MOST_TOOLS}, found {}", list.len());
-            return Err(Error::invalid_argument(message));
+            let message = format!("expected at most {MOST_TOOLS}, found {}", list.len());
+            return Err(Error::invalid_argument(message).at("tools"));
         }
         let tools =
             list.iter().enumerate().map(|(index, tool)| Self::read(tool, index)).collect::<Result<Vec<Self>>>()?;
@@ -166,5 +166,5 @@ impl ToolChoice {
 
 fn wrong(place: &str, expected: &str, found: &Value) -> Error {
     let shown: String = found.to_string().chars().take(60).collect();
-    Error::invalid_argument(format!("{place}: expected {expected}; found {shown}")).at(place)
+    Error::invalid_argument(format!("expected {expected}; found {shown}")).at(place)
 }
