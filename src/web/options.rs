@@ -116,10 +116,15 @@ impl GenerateRequest {
     }
 }
 
-/// Reads JSON from JS; what does not fit is a fault of the package.
+/// Reads JSON from JS; what does not fit, but for its depth, is a fault of the package.
 ///
 /// # Errors
 /// The text is not the JSON of a `T`.
 pub fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {
-    serde_json::from_str(json).map_err(|error| Error::internal(format!("unexpected request: {error}")))
+    serde_json::from_str(json).map_err(|error| match error.to_string() {
+        message if message.contains("recursion limit") => {
+            Error::invalid_argument("expected schemas, tools and messages at most 128 deep, found deeper ones")
+        }
+        message => Error::internal(format!("unexpected request: {message}")),
+    })
 }

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use llguidance::api::{ParserLimits, TopLevelGrammar};
-use llguidance::{Matcher, ParserFactory};
+use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
+use llguidance::{Logger, Matcher, ParserFactory};
 use toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie};
 
+use super::stack::with_room;
 use super::{Grammar, MOST_BYTES, TokenVocabulary, prepare_schema};
 use crate::error::{Error, Result};
 use crate::generate::constraint::{Permission, TokenConstraint, TokenMask};
@@ -67,11 +68,14 @@ impl GrammarCompiler {
             Grammar::Regex(regex) => TopLevelGrammar::from_regex(checked_size(regex)?),
             Grammar::Lark(lark) => TopLevelGrammar::from_lark(checked_size(lark)?.to_owned()),
         };
-        let capabilities = InferenceCapabilities::default();
+        with_room(|| self.begin(top)).map(|constraint| Box::new(constraint) as Box<dyn TokenConstraint>)
+    }
+
+    fn begin(&self, top: TopLevelGrammar) -> Result<Constraint> {
         let parser = self.factory.create_parser_from_init_ext(
-            llguidance::api::GrammarInit::Serialized(top),
-            llguidance::Logger::new(0, 0),
-            capabilities,
+            GrammarInit::Serialized(top),
+            Logger::new(0, 0),
+            InferenceCapabilities::default(),
             self.factory.limits().clone(),
         );
         let parser = parser.map_err(|error| Error::invalid_argument(one_message(&error.to_string())))?;
@@ -80,7 +84,7 @@ impl GrammarCompiler {
         constraint.next = Some(constraint.compute().map_err(|error| {
             Error::invalid_argument(format!("nothing can be written that follows it: {}", error.message()))
         })?);
-        Ok(Box::new(constraint))
+        Ok(constraint)
     }
 
     fn end_ids(&self) -> Vec<u32> {
@@ -257,7 +261,6 @@ mod tests {
             Grammar::JsonSchema(json!({"format": "unheard-of", "type": "string"})),
             Grammar::JsonSchema(json!({"type": "integer", "minimum": 3, "maximum": 2})),
             Grammar::JsonSchema(json!({"$ref": "#"})),
-            Grammar::Lark("start: \"a\" start".to_owned()),
         ] {
             let error = compiler.compile(&grammar).err().unwrap_or_else(|| panic!("{grammar:?} was taken"));
             assert_eq!(error.code(), "invalid-argument", "{error}");
@@ -278,6 +281,9 @@ mod tests {
                 break;
             }
         }
+        let chain: serde_json::Map<String, Value> = (0..6000)
+            .map(|link| (format!("d{link}"), json!({"$ref": format!("#/$defs/d{}", (link + 1) % 6000)})))
+            .collect();
         let recursive = json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}}}});
         let crossing = json!({"allOf": [{"anyOf": [{"minLength": 1}, {"maxLength": 9}]}, {"anyOf": [{"pattern": "a"}, {"pattern": "b"}]}], "type": "string"});
         vec![
@@ -296,7 +302,13 @@ mod tests {
             ),
             Grammar::Regex("(a|b|ab)*".repeat(500)),
             Grammar::Regex("(.*a){30}.{40}".to_owned()),
-            Grammar::Lark(format!("start: {}\nX: \"a\"", "(".repeat(5000))),
+            Grammar::Lark(format!("start: {}\nX: \"a\"", "(".repeat(200_000))),
+            Grammar::Lark(
+                (0..12_000).map(|rule| format!("r{rule}: r{}\n", rule + 1)).collect::<String>()
+                    + "start: r0\nr12000: \"a\"",
+            ),
+            Grammar::JsonSchema(json!({"$ref": "#/$defs/d0", "$defs": chain})),
+            Grammar::Lark("start: \"a\" start".to_owned()),
             Grammar::Lark("start: start start | \"a\"".to_owned()),
         ]
     }

@@ -5,6 +5,9 @@
 mod compile;
 mod response_format;
 mod schema;
+#[cfg(any(not(target_arch = "wasm32"), feature = "grammar-module"))]
+#[cfg_attr(target_arch = "wasm32", path = "stack_web.rs")]
+mod stack;
 mod tool_calls;
 mod vocabulary;
 
@@ -17,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The most bytes of a grammar or schema.
-pub(crate) const MOST_BYTES: usize = 1 << 20;
+pub(crate) const MOST_BYTES: usize = 256 << 10;
 
 /// A language that the whole answer must be in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
