@@ -21,7 +21,7 @@ const EDGE_NAMES: NamesOf<EdgeOptions> = {
 };
 const GENERATE_NAMES: NamesOf<GenerateOptions> = {
   maxTokens: true, temperature: true, topK: true, topP: true, minP: true, repeatPenalty: true, frequencyPenalty: true,
-  presencePenalty: true, seed: true, stop: true, logitBias: true, signal: true, onProgress: true,
+  presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, logitBias: true, signal: true, onProgress: true,
 };
 const CHAT_NAMES: NamesOf<ChatOptions> = { ...GENERATE_NAMES, chatTemplateKwargs: true, prefill: true };
 const SESSION_NAMES: NamesOf<SessionOptions> = { ...CHAT_NAMES, initialPrompts: true, overflow: true };
@@ -130,17 +130,19 @@ function textOf(content: unknown, path: string): string {
 }
 
 function sampling(options: GenerateOptions): SamplingOptions {
-  const { signal, onProgress, stop, logitBias, ...rest } = options;
+  const { signal, onProgress, stop, logprobs, logitBias, ...rest } = options;
   checkSignal(signal);
   checkType('onProgress', onProgress, 'function');
   const result: SamplingOptions = {};
-  for (const name of ['maxTokens', 'temperature', 'topK', 'topP', 'minP', 'repeatPenalty', 'frequencyPenalty', 'presencePenalty', 'seed'] as const) {
+  for (const name of ['maxTokens', 'temperature', 'topK', 'topP', 'minP', 'repeatPenalty', 'frequencyPenalty', 'presencePenalty', 'seed', 'topLogprobs'] as const) {
     const value = rest[name];
     if (value === undefined || value === null) continue;
     // JSON knows neither NaN nor the infinities; they would arrive as "not given".
     if (typeof value !== 'number' || !Number.isFinite(value)) throw wrong(name, 'a finite number', value);
     result[name] = value;
   }
+  if (logprobs !== undefined && typeof logprobs !== 'boolean') throw wrong('logprobs', 'true or false', logprobs);
+  if (logprobs) result.logprobs = true;
   if (stop !== undefined) result.stop = stopStrings(stop);
   if (logitBias !== undefined) result.logitBias = Object.entries(logitBias).map(([id, bias]) => biasOf(id, bias));
   return result;
