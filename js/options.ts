@@ -5,7 +5,7 @@ import { EdgeError } from './errors.js';
 import { BASE_CHOICE } from './modules.js';
 import type { ModuleChoice } from './modules.js';
 import type { EngineOptions, GenerateRequest, LoadOptions, PlainMessage, SamplingOptions } from './protocol.js';
-import { describeSource } from './source.js';
+import { describeSource, modelName } from './source.js';
 import type { KeepStream } from './source.js';
 import type { ChatMessage, ChatOptions, EdgeOptions, GenerateOptions, SessionOptions } from './types.js';
 
@@ -47,6 +47,11 @@ export function checkEdgeOptions(options: EdgeOptions): void {
   checkType('fetch', options.fetch, 'function');
   checkType('onProgress', options.onProgress, 'function');
   checkSignal(options.signal);
+}
+
+/** The name of the model that these options load. */
+export function nameOfModel(options: EdgeOptions): string {
+  return modelName(describeSource(options.model ?? DEFAULT_MODEL, () => 0));
 }
 
 /** What a load request says; streams among the files stay with `keepStream`. */
