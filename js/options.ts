@@ -149,7 +149,7 @@ function sampling(options: GenerateOptions): SamplingOptions {
   if (logprobs !== undefined && typeof logprobs !== 'boolean') throw wrong('logprobs', 'true or false', logprobs);
   if (logprobs) result.logprobs = true;
   if (stop !== undefined) result.stop = stopStrings(stop);
-  if (logitBias !== undefined) result.logitBias = Object.entries(logitBias).map(([id, bias]) => biasOf(id, bias));
+  if (logitBias !== undefined) result.logitBias = Object.fromEntries(Object.entries(logitBias).map(([id, bias]) => biasOf(id, bias)));
   return result;
 }
 
@@ -162,10 +162,10 @@ function stopStrings(stop: string | readonly string[]): string[] {
   });
 }
 
-function biasOf(id: string, bias: unknown): [number, number] {
+function biasOf(id: string, bias: unknown): [string, number] {
   if (!/^\d{1,10}$/.test(id)) throw wrong('logitBias', 'token ids as keys', id);
   if (typeof bias !== 'number' || !Number.isFinite(bias)) throw wrong(`logitBias[${id}]`, 'a finite number', bias);
-  return [Number(id), bias];
+  return [id, bias];
 }
 
 /** Text without lone surrogates, which cannot be encoded. */

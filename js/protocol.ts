@@ -54,7 +54,8 @@ export interface SamplingOptions {
   stop?: string[];
   logprobs?: boolean;
   topLogprobs?: number;
-  logitBias?: [number, number][];
+  /** By token id. */
+  logitBias?: Record<string, number>;
 }
 
 /** A message as the engine reads it. */
