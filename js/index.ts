@@ -4,6 +4,24 @@ export { HanzoEdge } from './edge.js';
 export { EDGE_ERROR_CODES, EdgeError } from './errors.js';
 export type { EdgeErrorCode } from './errors.js';
 export type {
+  ChatBody,
+  ChatBodyMessage,
+  ChatCompletion,
+  ChatCompletionChoice,
+  ChatCompletionChunk,
+  ChatCompletionChunkChoice,
+  ChatCompletions,
+  ChatContentPart,
+  ChatFinishReason,
+  ChatLogprobs,
+  ChatResponseFormat,
+  ChatTokenLogprob,
+  ChatTool,
+  ChatToolCall,
+  ChatToolChoice,
+  CompletionUsage,
+} from './openai-types.js';
+export type {
   AdapterFacts,
   BackendName,
   Chat,
@@ -25,6 +43,7 @@ export type {
   SchemaObject,
   SessionOptions,
   TextPart,
+  TokenLogprob,
   TokenStream,
   Tool,
   ToolCall,
