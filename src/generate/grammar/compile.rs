@@ -8,7 +8,7 @@ use llguidance::{Logger, Matcher, ParserFactory};
 use toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie};
 
 use super::stack::with_room;
-use super::{Grammar, MOST_BYTES, TokenVocabulary, prepare_schema};
+use super::{Grammar, MOST_LARK_BYTES, MOST_REGEX_BYTES, MOST_SCHEMA_BYTES, TokenVocabulary, prepare_schema};
 use crate::error::{Error, Result};
 use crate::generate::constraint::{Permission, TokenConstraint, TokenMask};
 
@@ -65,8 +65,9 @@ impl GrammarCompiler {
     pub fn compile(&self, grammar: &Grammar) -> Result<Box<dyn TokenConstraint>> {
         let top = match grammar {
             Grammar::JsonSchema(schema) => TopLevelGrammar::from_json_schema(prepare_schema(schema)?),
-            Grammar::Regex(regex) => TopLevelGrammar::from_regex(checked_size(regex)?),
-            Grammar::Lark(lark) => TopLevelGrammar::from_lark(checked_size(lark)?.to_owned()),
+            Grammar::Regex(regex) => TopLevelGrammar::from_regex(checked_size(regex, MOST_REGEX_BYTES)?),
+            Grammar::Lark(lark) => TopLevelGrammar::from_lark(checked_size(lark, MOST_LARK_BYTES)?.to_owned()),
+            Grammar::Calls(lark) => TopLevelGrammar::from_lark(checked_size(lark, 8 * MOST_SCHEMA_BYTES)?.to_owned()),
         };
         with_room(|| self.begin(top)).map(|constraint| Box::new(constraint) as Box<dyn TokenConstraint>)
     }
@@ -92,9 +93,9 @@ impl GrammarCompiler {
     }
 }
 
-fn checked_size(text: &str) -> Result<&str> {
-    if text.len() > MOST_BYTES {
-        return Err(Error::invalid_argument(format!("expected at most {MOST_BYTES} bytes, found {}", text.len())));
+fn checked_size(text: &str, most: usize) -> Result<&str> {
+    if text.len() > most {
+        return Err(Error::invalid_argument(format!("expected at most {most} bytes, found {}", text.len())));
     }
     Ok(text)
 }
@@ -252,7 +253,7 @@ mod tests {
         let compiler = compiler();
         for grammar in [
             Grammar::Regex("(a".to_owned()),
-            Grammar::Regex("x".repeat(MOST_BYTES + 1)),
+            Grammar::Regex("x".repeat(MOST_REGEX_BYTES + 1)),
             Grammar::Lark("start: missing".to_owned()),
             Grammar::Lark(String::new()),
             Grammar::JsonSchema(json!({"type": "what"})),
@@ -300,12 +301,12 @@ mod tests {
             Grammar::JsonSchema(
                 json!({"type": "number", "multipleOf": 0.000_000_1, "minimum": -1e300, "maximum": 1e300}),
             ),
-            Grammar::Regex("(a|b|ab)*".repeat(500)),
+            Grammar::Regex("(a|b|ab)*".repeat(450)),
             Grammar::Regex("(.*a){30}.{40}".to_owned()),
-            Grammar::Lark(format!("start: {}\nX: \"a\"", "(".repeat(200_000))),
+            Grammar::Lark(format!("start: {}\nX: \"a\"", "(".repeat(30_000))),
             Grammar::Lark(
-                (0..12_000).map(|rule| format!("r{rule}: r{}\n", rule + 1)).collect::<String>()
-                    + "start: r0\nr12000: \"a\"",
+                (0..1700).map(|rule| format!("r{rule}: r{}\n", rule + 1)).collect::<String>()
+                    + "start: r0\nr1700: \"a\"",
             ),
             Grammar::JsonSchema(json!({"$ref": "#/$defs/d0", "$defs": chain})),
             Grammar::Lark("start: \"a\" start".to_owned()),

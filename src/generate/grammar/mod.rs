@@ -19,8 +19,11 @@ pub use vocabulary::TokenVocabulary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The most bytes of a grammar or schema.
-pub(crate) const MOST_BYTES: usize = 256 << 10;
+/// The most bytes of a schema; of a grammar in Lark's notation; of a regular expression, whose compilation may take time
+/// and memory by the square of its length.
+pub(crate) const MOST_SCHEMA_BYTES: usize = 256 << 10;
+pub(crate) const MOST_LARK_BYTES: usize = 32 << 10;
+pub(crate) const MOST_REGEX_BYTES: usize = 4 << 10;
 
 /// A language that the whole answer must be in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,4 +35,6 @@ pub enum Grammar {
     Regex(String),
     /// What the rule `start` of a grammar in Lark's notation derives.
     Lark(String),
+    /// Calls of functions, made by [`Grammar::of_calls`].
+    Calls(String),
 }
