@@ -70,8 +70,8 @@ export function loadOptions(options: EdgeOptions, keepStream: KeepStream, { thre
     headers: [...new Headers(options.headers)],
     ownFetch: options.fetch !== undefined,
     wasmUrl,
-    grammarWasmUrl: absoluteUrl(options.grammarWasmUrl) ?? (wasmUrl?.endsWith('/') ? `${wasmUrl}hanzo-edge-grammar.wasm` : null),
-    wasmBinary: options.wasmBinary ?? null,
+    grammarWasmUrl: absoluteUrl(options.grammarWasmUrl) ?? (wasmUrl?.endsWith('/') ? wasmUrl : null),
+    wasmBinary: (options.wasmBinary as BufferSource | undefined) ?? null,
     engine: engineOptions(options, threads),
   };
 }

@@ -16,7 +16,7 @@ const GZIP_BUDGET_BYTES = { engine: 1_500_000, grammar: 650_000 };
 const FEATURES = { plain: '+simd128', threads: '+simd128,+atomics,+bulk-memory,+mutable-globals', relaxed: '+relaxed-simd' };
 
 /** The modules that run models. `name` is the file stem in dist/. Those with threads share a memory, which JS makes. */
-export const ENGINE_MODULES = [
+const ENGINE_MODULES = [
   { name: 'hanzo-edge', relaxed: false, threads: false },
   { name: 'hanzo-edge-relaxed', relaxed: true, threads: false },
   { name: 'hanzo-edge-threads', relaxed: false, threads: true },
