@@ -100,6 +100,15 @@ fn samples() -> Vec<(&'static str, &'static str, &'static str, usize)> {
             2,
         ),
         ("mistral-args", "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rom\"}}]", "", 1),
+    ]
+    .into_iter()
+    .chain(tagged_samples())
+    .collect()
+}
+
+/// The same for notations with tags around lists of calls.
+fn tagged_samples() -> Vec<(&'static str, &'static str, &'static str, usize)> {
+    vec![
         ("functools", "functools[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rom\"}}]", "", 1),
         (
             "phi-4-mini",
