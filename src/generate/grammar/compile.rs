@@ -8,7 +8,7 @@ use llguidance::{Logger, Matcher, ParserFactory};
 use toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie};
 
 use super::stack::with_room;
-use super::{Grammar, MOST_LARK_BYTES, MOST_REGEX_BYTES, MOST_SCHEMA_BYTES, TokenVocabulary, prepare_schema};
+use super::{Grammar, MOST_REGEX_BYTES, MOST_SCHEMA_BYTES, TokenVocabulary, prepare_schema};
 use crate::error::{Error, Result};
 use crate::generate::constraint::{Permission, TokenConstraint, TokenMask};
 
@@ -17,6 +17,8 @@ const NO_END: u32 = u32::MAX;
 
 /// Bounds a lexer state at about 2 kB each, and a compilation at a fraction of a second.
 const MOST_LEXER_STATES: usize = 30_000;
+/// The most bytes of a grammar in Lark's notation.
+const MOST_LARK_BYTES: usize = 32 << 10;
 const MOST_SYMBOLS: usize = 100_000;
 
 /// Turns grammars into constraints over one vocabulary.

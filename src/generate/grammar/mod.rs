@@ -19,10 +19,9 @@ pub use vocabulary::TokenVocabulary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The most bytes of a schema; of a grammar in Lark's notation; of a regular expression, whose compilation may take time
-/// and memory by the square of its length.
+/// The most bytes of a schema, and of a regular expression, whose compilation may take time and memory by the square of
+/// its length.
 pub(crate) const MOST_SCHEMA_BYTES: usize = 256 << 10;
-pub(crate) const MOST_LARK_BYTES: usize = 32 << 10;
 pub(crate) const MOST_REGEX_BYTES: usize = 4 << 10;
 
 /// A language that the whole answer must be in.
