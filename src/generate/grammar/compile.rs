@@ -15,11 +15,12 @@ use crate::generate::constraint::{Permission, TokenConstraint, TokenMask};
 /// The end of a vocabulary that has none: an id that no token has.
 const NO_END: u32 = u32::MAX;
 
-/// Bounds a lexer state at about 2 kB each, and a compilation at a fraction of a second.
-const MOST_LEXER_STATES: usize = 30_000;
 /// The most bytes of a grammar in Lark's notation.
 const MOST_LARK_BYTES: usize = 32 << 10;
+/// The most symbols of a compiled grammar.
 const MOST_SYMBOLS: usize = 100_000;
+/// The most states of its lexer, about 2 kB each.
+const MOST_LEXER_STATES: usize = 30_000;
 
 /// Turns grammars into constraints over one vocabulary.
 pub struct GrammarCompiler {
