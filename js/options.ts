@@ -27,7 +27,7 @@ const CHAT_NAMES: NamesOf<ChatOptions> = { ...GENERATE_NAMES, chatTemplateKwargs
 const SESSION_NAMES: NamesOf<SessionOptions> = { ...CHAT_NAMES, initialPrompts: true, overflow: true };
 
 const CHOICES = {
-  quantization: ['auto', 'none'],
+  quantization: ['auto', 'none', 'afq-2', 'afq-3', 'afq-4', 'afq-6', 'afq-8', 'int8'],
   kvCache: ['auto', 'f16', 'f32'],
   backend: ['auto', 'webgpu', 'cpu'],
   powerPreference: ['low-power', 'high-performance'],
@@ -66,9 +66,10 @@ export function loadOptions(options: EdgeOptions, keepStream: KeepStream, { thre
   };
 }
 
-function engineOptions({ maxContextTokens, maxMemoryBytes, kvCache, chatTemplate }: EdgeOptions, threads: number): EngineOptions {
+function engineOptions({ maxContextTokens, maxMemoryBytes, kvCache, quantization, chatTemplate }: EdgeOptions, threads: number): EngineOptions {
   return {
     kvCache: kvCache ?? 'auto',
+    quantization: quantization ?? 'auto',
     threads,
     ...(maxContextTokens === undefined ? {} : { maxContextTokens }),
     ...(maxMemoryBytes === undefined ? {} : { maxMemoryBytes }),

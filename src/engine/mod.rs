@@ -9,6 +9,7 @@ mod message;
 mod model;
 mod text;
 mod vocabulary;
+mod weights;
 
 pub use config::{Backend, EdgeConfig, KvCache, Model, Quantization};
 #[cfg(not(target_arch = "wasm32"))]
@@ -16,3 +17,4 @@ pub use edge::{Edge, TokenStream};
 pub use loader::{Loader, Need};
 pub use message::Message;
 pub use model::{ChatOptions, Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Rejection, Score};
+pub use weights::{HeldWeights, held_as};

@@ -1,5 +1,5 @@
-//! Activations as the coded weights meet them: integers with a scale per 32 columns, and the sums that zero points and
-//! biases are multiplied with. Knows no weight.
+//! Activations as the coded weights meet them: integers with a scale per 32 columns, or with one scale and one zero point
+//! for a whole row, and the sums that zero points and biases are multiplied with. Knows no weight.
 
 use crate::error::{Error, Result};
 
@@ -13,7 +13,7 @@ const WIDEST_BITS: usize = 8;
 /// Rows are padded with zeros to a multiple of this, the widest group of a layout.
 const PADDING: usize = 128;
 
-/// Rows of activations as integers, `value = scale * code`, in the widths that the instruction set's products read:
+/// Rows of activations as integers, `value = scale * code + shift`, in the widths that the instruction set's products read:
 /// 8 bits, 16 bits, or both for weights of different widths. Buffers are kept between uses.
 #[derive(Debug, Default)]
 pub struct QuantizedRows {
@@ -25,6 +25,8 @@ pub struct QuantizedRows {
     pub(super) narrow: Codes<i8>,
     /// `|code| <= 32767`; empty where nothing reads them.
     pub(super) wide: Codes<i16>,
+    /// Of rows with one scale and one zero point, what is added to every value of a row; else empty.
+    pub(super) shifts: Vec<f32>,
 }
 
 /// The codes of all rows in one width.
@@ -54,6 +56,8 @@ pub(super) struct QuantizeRow<'a> {
     pub(super) values: &'a [f32],
     pub(super) narrow: Option<CodesRow<'a, i8>>,
     pub(super) wide: Option<CodesRow<'a, i16>>,
+    /// Where the row gets one scale and one zero point; this is what its values exceed those of the codes by.
+    pub(super) shift: Option<&'a mut f32>,
 }
 
 /// One row of [`Codes`].
@@ -148,13 +152,14 @@ impl QuantizedRows {
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.narrow.bytes() + self.wide.bytes()
+        self.narrow.bytes() + self.wide.bytes() + 4 * self.shifts.capacity()
     }
 
     /// The value that column `k` of row `n` stands for to weights that read 16 bits if `wide`.
     pub(super) fn value(&self, n: usize, k: usize, wide: bool) -> f64 {
         let at = n * self.padded + k;
-        if wide { self.wide.value(at) } else { self.narrow.value(at) }
+        let shift = self.shifts.get(n).copied().map_or(0.0, f64::from);
+        shift + if wide { self.wide.value(at) } else { self.narrow.value(at) }
     }
 
     /// Where products find the activations in 16 bits if `wide`, else in 8.
@@ -164,12 +169,13 @@ impl QuantizedRows {
     }
 
     /// Makes room for `rows` rows of `columns` columns, for products whose weights of at least `wide_from` bits read
-    /// 16-bit activations.
-    pub(super) fn reshape(&mut self, rows: usize, columns: usize, wide_from: usize) {
+    /// 16-bit activations; `whole` rows get one scale and one zero point.
+    pub(super) fn reshape(&mut self, (rows, columns): (usize, usize), wide_from: usize, whole: bool) {
         let padded = columns.next_multiple_of(PADDING);
         (self.rows, self.columns, self.padded) = (rows, columns, padded);
         self.narrow.reshape(if wide_from > NARROWEST_BITS { rows * padded } else { 0 });
         self.wide.reshape(if wide_from <= WIDEST_BITS { rows * padded } else { 0 });
+        self.shifts.resize(if whole { rows } else { 0 }, 0.0);
     }
 
     /// The rows as separate jobs; `values` is `[rows, columns]`.
@@ -186,14 +192,31 @@ impl QuantizedRows {
             )));
         }
         let (mut narrow, mut wide) = (self.narrow.rows(self.padded), self.wide.rows(self.padded));
+        let mut shifts = self.shifts.iter_mut();
         let rows = values.chunks_exact(self.columns.max(1));
-        Ok(rows.map(move |values| QuantizeRow { values, narrow: narrow.next(), wide: wide.next() }))
+        Ok(rows.map(move |values| QuantizeRow {
+            values,
+            narrow: narrow.next(),
+            wide: wide.next(),
+            shift: shifts.next(),
+        }))
     }
 }
 
 /// Quantizes one row in every width it is wanted in. Rounds to nearest, ties to even; equal on every processor.
 #[inline(always)]
 pub(super) fn quantize_row(job: QuantizeRow<'_>) {
+    if let Some(shift) = job.shift {
+        let whole = WholeRow::new(job.values);
+        *shift = whole.shift;
+        if let Some(narrow) = job.narrow {
+            whole.quantize(job.values, narrow);
+        }
+        if let Some(wide) = job.wide {
+            whole.quantize(job.values, wide);
+        }
+        return;
+    }
     if let Some(narrow) = job.narrow {
         quantize_codes(job.values, narrow);
     }
@@ -215,13 +238,58 @@ fn quantize_codes<T: Code>(values: &[f32], row: CodesRow<'_, T>) {
             padded
         });
         let scale = quantize_block(&block, codes);
-        let mut total = 0;
-        for (half, codes) in codes.chunks_exact(HALF).enumerate() {
-            let sum: i32 = codes.iter().map(|&code| code.into()).sum();
-            halves[2 * index + half] = scale * sum as f32;
-            total += sum;
+        (scales[index], totals[index]) = (scale, sums(scale, codes, &mut halves[2 * index..]));
+    }
+}
+
+/// The sum of the values of a block's codes; those of its halves go to `halves`.
+#[inline(always)]
+fn sums<T: Code>(scale: f32, codes: &[T], halves: &mut [f32]) -> f32 {
+    let mut total = 0;
+    for (half, codes) in halves.iter_mut().zip(codes.chunks_exact(HALF)) {
+        let sum: i32 = codes.iter().map(|&code| code.into()).sum();
+        *half = scale * sum as f32;
+        total += sum;
+    }
+    scale * total as f32
+}
+
+/// One scale and one zero point for a row, from its least and largest value: `x_q = clamp(round(x / s) + z, 0, 255)`
+/// (Jacob et al., 2018). The codes are `x_q - 128`. The range is mapped to 1 to 255, so that no code is -128, whose
+/// negative is no byte: some instruction sets take it.
+struct WholeRow {
+    scale: f32,
+    inverse: f32,
+    /// Added to a rounded value to make its code.
+    zero: f32,
+    /// What the row's values exceed those of the codes by.
+    shift: f32,
+}
+
+impl WholeRow {
+    #[inline(always)]
+    fn new(values: &[f32]) -> Self {
+        // Zero is a value of every row, so that it has an exact code.
+        let low = values.iter().fold(0f32, |low, &value| if value < low { value } else { low });
+        let high = values.iter().fold(0f32, |high, &value| if value > high { value } else { high });
+        let scale = (high - low) / 254.0;
+        let inverse = if scale > 0.0 { (1.0 / scale).min(f32::MAX) } else { 0.0 };
+        let zero = (-low * inverse).round_ties_even() - 127.0;
+        Self { scale, inverse, zero, shift: -scale * zero }
+    }
+
+    #[inline(always)]
+    fn quantize<T: Code>(&self, values: &[f32], row: CodesRow<'_, T>) {
+        let CodesRow { codes, scales, totals, halves } = row;
+        for (code, value) in codes.iter_mut().zip(values) {
+            let code_of = (value * self.inverse).round_ties_even() + self.zero;
+            *code = T::new(code_of.clamp(-127.0, 127.0) as i32);
         }
-        (scales[index], totals[index]) = (scale, scale * total as f32);
+        // What pads a row meets no weight and counts in no sum.
+        codes[values.len()..].fill(T::default());
+        for (index, codes) in codes.chunks_exact(BLOCK).enumerate() {
+            (scales[index], totals[index]) = (self.scale, sums(self.scale, codes, &mut halves[2 * index..]));
+        }
     }
 }
 
