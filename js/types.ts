@@ -1,5 +1,10 @@
 // The public types of the package. Only declarations: no code, and nothing of how the engine is driven.
 
+import type { ChatCompletions } from './openai-types.js';
+
+/** A class of the platform where the user's library declares it; nothing where it does not, as in Node without DOM types. */
+type Platform<Name extends string> = typeof globalThis extends { [Key in Name]: { prototype: infer Instance } } ? Instance : never;
+
 /** One message of a conversation. */
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant' | 'tool';
@@ -24,7 +29,7 @@ export interface ModelUrl {
 }
 
 /** One file of a model. In Node a string may also be a path. */
-export type ModelFile = string | URL | ModelUrl | Blob | Uint8Array | ReadableStream<Uint8Array> | FileSystemFileHandle;
+export type ModelFile = string | URL | ModelUrl | Blob | Uint8Array | ReadableStream<Uint8Array> | Platform<'FileSystemFileHandle'>;
 
 /**
  * What to load: a registry name, a URL, `hf:owner/repo[:quant]`, a `Blob` or `File`, bytes, a stream, a file handle,
@@ -65,13 +70,13 @@ export interface EdgeOptions {
    */
   wasmUrl?: string | URL;
   /** The bytes of the base module, hanzo-edge.wasm. */
-  wasmBinary?: BufferSource;
+  wasmBinary?: ArrayBuffer | ArrayBufferView;
   /** `false` runs in the caller's thread; a URL names a copy of the package's worker.js (or another of its workers); or a worker that runs it. */
-  worker?: boolean | string | URL | Worker;
+  worker?: boolean | string | URL | Platform<'Worker'>;
   /** Where downloads are kept. 'auto': the origin's private files, else the Cache API, else memory. In Node a folder. */
   cache?: 'auto' | 'opfs' | 'cache-api' | 'memory' | 'none';
   fetch?: typeof fetch;
-  headers?: HeadersInit;
+  headers?: ConstructorParameters<typeof Headers>[0];
   signal?: AbortSignal;
   onProgress?(progress: Progress): void;
 }
@@ -99,6 +104,10 @@ export interface GenerateOptions {
   presencePenalty?: number;
   seed?: number;
   stop?: string | readonly string[];
+  /** Whether the result lists the log-probability of each token. */
+  logprobs?: boolean;
+  /** How many of the most likely tokens to list with each, 0 to 20; needs `logprobs`. */
+  topLogprobs?: number;
   /** Added to the logits of these token ids. */
   logitBias?: Readonly<Record<number, number>>;
   signal?: AbortSignal;
@@ -116,12 +125,26 @@ export interface ChatOptions extends GenerateOptions {
 /** Why a generation ended. */
 export type FinishReason = 'stop' | 'length' | 'abort' | 'context';
 
+/** A token with its log-probability. */
+export interface TokenLogprob {
+  id: number;
+  /** Its text, with replacement characters where it holds part of a character. */
+  token: string;
+  bytes: number[];
+  /** Natural logarithm of its probability at temperature 1, before penalties; -9999 for an impossible token. */
+  logprob: number;
+  /** The most likely tokens at this place, the likeliest first. */
+  topLogprobs?: TokenLogprob[];
+}
+
 /** Everything about a finished generation. */
 export interface GenerateResult {
   text: string;
   tokens: Uint32Array;
   finishReason: FinishReason;
   usage: { promptTokens: number; completionTokens: number; cachedTokens: number };
+  /** One entry per token, where `logprobs` was asked for. */
+  logprobs?: TokenLogprob[];
   stats: GenerateStats;
 }
 
@@ -149,6 +172,8 @@ export interface TokenStream extends AsyncIterable<string> {
 /** Answers a conversation. */
 export interface Chat {
   (messages: readonly ChatMessage[], options?: ChatOptions): TokenStream;
+  /** The same with OpenAI's requests and answers. */
+  readonly completions: ChatCompletions;
 }
 
 /** The options of a session: those of its prompts, and how it begins. */
@@ -180,6 +205,8 @@ export type BackendName = 'webgpu' | 'cpu';
 
 /** What runs the model and why. */
 export interface Diagnostics {
+  /** The model's name: the registry's, or the file's without its ending. */
+  model: string;
   backend: BackendName;
   reason: string;
   rejected: { backend: BackendName; reason: string }[];
