@@ -165,13 +165,14 @@ fn the_real_model_reads_and_answers_in_every_scheme() {
     };
     let mut whole = load(Quantization::Auto);
     let exact = perplexity(&mut whole);
-    // What a scheme may lose (docs/numerics.md has the whole text), and whether it still knows the answer.
+    // What a scheme may lose (docs/numerics.md has more), and whether it still knows the answer. So small a model has little
+    // to spare: 2 bits leave nothing of it.
     let cases = [
         (Quantization::Afq8, 1.005, true),
-        (Quantization::Int8, 1.2, true),
-        (Quantization::Afq6, 1.01, true),
-        (Quantization::Afq4, 1.12, true),
-        (Quantization::Afq3, 2.0, false),
+        (Quantization::Int8, 1.05, true),
+        (Quantization::Afq6, 1.05, true),
+        (Quantization::Afq4, 1.4, true),
+        (Quantization::Afq3, 12.0, false),
         (Quantization::Afq2, f64::MAX, false),
     ];
     let mut bytes = whole.info().weights.bytes;
