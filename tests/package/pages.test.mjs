@@ -51,6 +51,8 @@ test('a_strict_content_security_policy_is_enough_in_every_place', async (context
   const strict = await servePages(context, join(folder, 'dist'), { headers: { 'content-security-policy': `${POLICY} 'wasm-unsafe-eval'` } });
   const [threads, inPage] = await rightOutcomes(browser, strict.url, [{ threads: 2 }, { worker: false }]);
   assert.deepEqual([threads.worker.used, inPage.worker.used], [true, false]);
+  const { outcomes: [gpu], faults } = await outcomesOf(browser, strict.url, [{ backend: 'webgpu' }]);
+  assert.deepEqual([gpu.backend, gpu.worker?.used, gpu.text?.length > 0, faults], ['webgpu', true, true, []], JSON.stringify(gpu));
   const stricter = await servePages(context, join(folder, 'dist'), { headers: { 'content-security-policy': POLICY } });
   const { outcomes } = await outcomesOf(browser, stricter.url, [{}, { worker: false }]);
   for (const { error } of outcomes) assert.match(error?.message ?? 'no error', /script-src 'wasm-unsafe-eval'/);
