@@ -5,6 +5,8 @@ use crate::error::{Error, Result};
 
 /// Columns that share an activation scale.
 pub const BLOCK: usize = 32;
+/// Extremes in flight.
+const LANES: usize = 16;
 /// Columns of the smallest group of weights.
 const HALF: usize = 16;
 /// Bits of the narrowest and widest codes of weights.
@@ -261,7 +263,7 @@ struct WholeRow {
     scale: f32,
     inverse: f32,
     /// Added to a rounded value to make its code.
-    zero: f32,
+    zero: i32,
     /// What the row's values exceed those of the codes by.
     shift: f32,
 }
@@ -269,21 +271,30 @@ struct WholeRow {
 impl WholeRow {
     #[inline(always)]
     fn new(values: &[f32]) -> Self {
-        // Zero is a value of every row, so that it has an exact code.
-        let low = values.iter().fold(0f32, |low, &value| if value < low { value } else { low });
-        let high = values.iter().fold(0f32, |high, &value| if value > high { value } else { high });
+        // Zero is a value of every row, so that it has an exact code. Extremes by lanes, so that this compiles to SIMD.
+        let (mut lows, mut highs) = ([0f32; LANES], [0f32; LANES]);
+        let (chunks, rest) = values.as_chunks::<LANES>();
+        for values in chunks {
+            for ((low, high), &value) in lows.iter_mut().zip(&mut highs).zip(values) {
+                *low = if value < *low { value } else { *low };
+                *high = if value > *high { value } else { *high };
+            }
+        }
+        for ((low, high), &value) in lows.iter_mut().zip(&mut highs).zip(rest) {
+            (*low, *high) = (low.min(value), high.max(value));
+        }
+        let (low, high) = (lows.into_iter().fold(0.0, f32::min), highs.into_iter().fold(0.0, f32::max));
         let scale = (high - low) / 254.0;
         let inverse = if scale > 0.0 { (1.0 / scale).min(f32::MAX) } else { 0.0 };
-        let zero = (-low * inverse).round_ties_even() - 127.0;
-        Self { scale, inverse, zero, shift: -scale * zero }
+        let zero = rounded(-low * inverse) - 127;
+        Self { scale, inverse, zero, shift: -scale * zero as f32 }
     }
 
     #[inline(always)]
     fn quantize<T: Code>(&self, values: &[f32], row: CodesRow<'_, T>) {
         let CodesRow { codes, scales, totals, halves } = row;
         for (code, value) in codes.iter_mut().zip(values) {
-            let code_of = (value * self.inverse).round_ties_even() + self.zero;
-            *code = T::new(code_of.clamp(-127.0, 127.0) as i32);
+            *code = T::new(rounded(value * self.inverse).wrapping_add(self.zero).clamp(-127, 127));
         }
         // What pads a row meets no weight and counts in no sum.
         codes[values.len()..].fill(T::default());
@@ -291,6 +302,14 @@ impl WholeRow {
             (scales[index], totals[index]) = (self.scale, sums(self.scale, codes, &mut halves[2 * index..]));
         }
     }
+}
+
+/// The nearest whole number to one far below 2^22, ties to even.
+#[inline(always)]
+fn rounded(value: f32) -> i32 {
+    // Adding 1.5 * 2^23 rounds to an integer in the low bits of the sum.
+    const MAGIC: f32 = 12_582_912.0;
+    ((value + MAGIC).to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32)
 }
 
 /// Writes the codes of a block and returns its scale. Branch-free, so that it compiles to SIMD.
@@ -302,10 +321,8 @@ fn quantize_block<T: Code>(block: &[f32; BLOCK], codes: &mut [T]) -> f32 {
     let inverse = if largest > 0.0 { T::LARGEST / largest } else { 0.0 };
     // An infinite inverse would make codes of a block of subnormals meaningless.
     let inverse = inverse.min(f32::MAX);
-    // Adding 1.5 * 2^23 rounds to an integer in the low bits of the sum.
-    const MAGIC: f32 = 12_582_912.0;
     for (code, value) in codes.iter_mut().zip(block) {
-        *code = T::new(((value * inverse + MAGIC).to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32));
+        *code = T::new(rounded(value * inverse));
     }
     largest / T::LARGEST
 }
