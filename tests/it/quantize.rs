@@ -140,7 +140,7 @@ fn auto_takes_the_most_bits_that_fit_and_says_what_is_needed() {
 fn answer(model: &mut LoadedModel, question: &str) -> Result<String> {
     let prompt = model.chat_prompt(&[json!({ "role": "user", "content": question })], &ChatOptions::default())?;
     let options = GenerateOptions { max_tokens: Some(12), temperature: Some(0.0), ..GenerateOptions::default() };
-    let mut generation = model.start(prompt, &options)?;
+    let mut generation = model.start(prompt, &options)?.generation;
     loop {
         if let Some(Event::Done(result)) = block_on(model.next(&mut generation))? {
             return Ok(result.text);
