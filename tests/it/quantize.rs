@@ -4,11 +4,10 @@
 use futures::executor::block_on;
 use hanzo_edge::engine::{Backend, ChatOptions, EdgeConfig, LoadedModel, Quantization};
 use hanzo_edge::error::{ErrorKind, Result};
-use hanzo_edge::generate::{Event, GenerateOptions};
 use serde_json::json;
 
 use crate::support::convert::converted;
-use crate::support::load::load_with;
+use crate::support::load::{generate, load_with};
 use crate::support::real_model;
 use crate::support::tiny_model::TinyModel;
 
@@ -139,13 +138,7 @@ fn auto_takes_the_most_bits_that_fit_and_says_what_is_needed() {
 /// The greedy answer to a question.
 fn answer(model: &mut LoadedModel, question: &str) -> Result<String> {
     let prompt = model.chat_prompt(&[json!({ "role": "user", "content": question })], &ChatOptions::default())?;
-    let options = GenerateOptions { max_tokens: Some(12), temperature: Some(0.0), ..GenerateOptions::default() };
-    let mut generation = model.start(prompt, &options)?.generation;
-    loop {
-        if let Some(Event::Done(result)) = block_on(model.next(&mut generation))? {
-            return Ok(result.text);
-        }
-    }
+    Ok(generate(model, prompt, 12)?.text)
 }
 
 /// Perplexity of the second half of the first window of the prose.
