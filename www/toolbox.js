@@ -3,6 +3,9 @@
 
 const ZONES = ['UTC', 'America/New_York', 'Europe/Berlin', 'Asia/Tokyo', 'Australia/Sydney'];
 
+/** Bounded, since a small model may find no end of a number. */
+const WHOLE = { type: 'integer', minimum: -1_000_000, maximum: 1_000_000 };
+
 const FUNCTIONS = [
   {
     name: 'get_time',
@@ -12,8 +15,8 @@ const FUNCTIONS = [
   },
   {
     name: 'add_numbers',
-    description: 'Adds two numbers.',
-    parameters: object({ a: { type: 'number' }, b: { type: 'number' } }),
+    description: 'Adds two whole numbers.',
+    parameters: object({ a: WHOLE, b: WHOLE }),
     run: ({ a, b }) => ({ sum: a + b }),
   },
   {
