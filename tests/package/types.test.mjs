@@ -26,7 +26,7 @@ const PROJECTS = [
 let folder;
 before(() => {
   folder = makeProject('types', 'types');
-  for (const name of ['@types', '@webgpu']) symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name), 'junction');
+  for (const name of ['@types', '@webgpu', '@ai-sdk']) symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name), 'junction');
   const typed = Object.entries(manifest().exports).filter(([path, target]) => target.types && !/^\.\/(worker|thread)/.test(path));
   const lines = typed.map(([path], index) => `import * as part${index} from '@hanzo/edge${path.slice(1)}';\nexport type Part${index} = typeof part${index};`);
   writeFileSync(join(folder, 'subpaths.ts'), `${lines.join('\n')}\n`);
