@@ -4,7 +4,7 @@
 import { EdgeError, toErrorData } from './errors.js';
 import type { Compiler } from './hanzo-edge-grammar.js';
 import { GRAMMAR_MODULE } from './module-grammar.js';
-import { fetchModule } from './wasm.js';
+import { fetchModule, moduleUrl } from './wasm.js';
 
 const { glue } = GRAMMAR_MODULE;
 
@@ -35,7 +35,7 @@ export class Grammars {
 
   /** `vocabulary` is asked once. */
   constructor(url: string | null, vocabulary: () => Promise<Uint8Array>) {
-    this.#url = url === null ? GRAMMAR_MODULE.url : new URL(url, import.meta.url);
+    this.#url = moduleUrl(GRAMMAR_MODULE, url);
     this.#vocabulary = vocabulary;
   }
 

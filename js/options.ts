@@ -70,7 +70,7 @@ export function loadOptions(options: EdgeOptions, keepStream: KeepStream, { thre
     headers: [...new Headers(options.headers)],
     ownFetch: options.fetch !== undefined,
     wasmUrl,
-    grammarWasmUrl: absoluteUrl(options.grammarWasmUrl) ?? (wasmUrl?.endsWith('/') ? `${wasmUrl}hanzo-edge-grammar.wasm` : null),
+    grammarWasmUrl: absoluteUrl(options.grammarWasmUrl) ?? (wasmUrl?.endsWith('/') ? wasmUrl : null),
     wasmBinary: (options.wasmBinary as BufferSource | undefined) ?? null,
     engine: engineOptions(options, threads),
   };

@@ -101,7 +101,7 @@ function sharedMemory(): WebAssembly.Memory {
 }
 
 /** In Node a relative `wasmUrl` counts from the working folder; elsewhere the caller's side made it whole. */
-function moduleUrl(module: WasmModule, url: string | null): URL {
+export function moduleUrl(module: { name: string; url: URL }, url: string | null): URL {
   if (url === null) return module.url;
   return new URL(url.endsWith('/') ? `${url}${module.name}.wasm` : url, isNode() ? node().url.pathToFileURL(`${process.cwd()}/`) : undefined);
 }

@@ -1,22 +1,24 @@
 // Compiles the crate to the WASM modules and makes their JS glue in dist/, unless nothing changed since the last time.
 
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { needBindgen } from './bindgen.mjs';
+import { shortenImports } from './glue.mjs';
 import { findWasmTarget } from './rust.mjs';
 import { ROOT, Stop, must, say } from './shell.mjs';
 
 export const DIST = join(ROOT, 'dist');
-/** What a user of the package downloads before the model, at most; and the grammar engine, on first use. */
-const GZIP_BUDGET_BYTES = { engine: 1_500_000, grammar: 650_000 };
+/** What a user of the package downloads before the model, at most; and when the first answer has to follow a grammar. */
+export const GZIP_BUDGET_BYTES = 1_500_000;
+const GRAMMAR_GZIP_BUDGET_BYTES = 650_000;
 
 /** Target features that every crate of a module is compiled with, and what our own crate alone gets on top. */
 const FEATURES = { plain: '+simd128', threads: '+simd128,+atomics,+bulk-memory,+mutable-globals', relaxed: '+relaxed-simd' };
 
 /** The modules that run models. `name` is the file stem in dist/. Those with threads share a memory, which JS makes. */
-export const ENGINE_MODULES = [
+const ENGINE_MODULES = [
   { name: 'hanzo-edge', relaxed: false, threads: false },
   { name: 'hanzo-edge-relaxed', relaxed: true, threads: false },
   { name: 'hanzo-edge-threads', relaxed: false, threads: true },
@@ -79,8 +81,11 @@ async function compile(module, route, bindgen, release) {
   // A grammar may stop its engine, which is then started afresh.
   const flags = module.grammar ? ['--experimental-reset-state-function'] : [];
   await must('making the JS glue', bindgen, ['--target', 'web', '--omit-default-module-path', ...flags, '--out-dir', DIST, '--out-name', module.name, compiled], { quiet: true });
+  const short = shortenImports(readFileSync(join(DIST, `${module.name}_bg.wasm`)), readFileSync(join(DIST, `${module.name}.js`), 'utf8'));
+  writeFileSync(join(DIST, `${module.name}.js`), short.glue);
   // A fixed and unique name, so that users of any bundler can copy the file.
-  renameSync(join(DIST, `${module.name}_bg.wasm`), join(DIST, `${module.name}.wasm`));
+  writeFileSync(join(DIST, `${module.name}.wasm`), short.wasm);
+  rmSync(join(DIST, `${module.name}_bg.wasm`));
   rmSync(join(DIST, `${module.name}_bg.wasm.d.ts`), { force: true });
   if (release) await optimize(module, join(DIST, `${module.name}.wasm`));
 }
@@ -95,7 +100,7 @@ async function optimize(module, path) {
 function checkedSize(module) {
   const bytes = readFileSync(join(DIST, `${module.name}.wasm`));
   const gzipBytes = gzipSync(bytes, { level: 9 }).length;
-  const budget = module.grammar ? GZIP_BUDGET_BYTES.grammar : GZIP_BUDGET_BYTES.engine;
+  const budget = module.grammar ? GRAMMAR_GZIP_BUDGET_BYTES : GZIP_BUDGET_BYTES;
   say(`build: ${module.name}.wasm ${megabytes(bytes.length)} MB, gzipped ${megabytes(gzipBytes)} MB of ${megabytes(budget)} MB`);
   if (gzipBytes > budget) throw new Stop(`${module.name}.wasm is over its size budget: ${gzipBytes} of ${budget} bytes gzipped`);
   return { name: module.name, bytes: bytes.length, gzipBytes };
@@ -110,7 +115,7 @@ function targetFolder(module, release) {
 /** A hash of all that the module is made from. */
 function hashOfInputs() {
   const hash = createHash('sha256');
-  const files = ['Cargo.toml', 'Cargo.lock', 'build.rs', join('scripts', 'lib', 'wasm.mjs')].map((name) => join(ROOT, name)).filter(existsSync);
+  const files = ['Cargo.toml', 'Cargo.lock', 'build.rs', join('scripts', 'lib', 'wasm.mjs'), join('scripts', 'lib', 'glue.mjs')].map((name) => join(ROOT, name)).filter(existsSync);
   for (const folder of ['src', 'shaders']) files.push(...filesUnder(join(ROOT, folder)));
   for (const file of files) {
     const name = relative(ROOT, file);

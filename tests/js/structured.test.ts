@@ -104,8 +104,9 @@ test('wrong_formats_are_one_clear_error_and_the_engine_goes_on', async () => {
     [{ type: 'regex', regex: '(a' }, /responseFormat: .+/],
     [{ type: 'grammar', grammar: 'start: nothing' }, /responseFormat: .*nothing/],
     [{ type: 'json_schema', schema: { enum: ['x'.repeat(2_000_000)] } }, /responseFormat: expected a schema of at most/],
-    [{ type: 'regex', regex: '(a|b|ab)*'.repeat(20_000) }, /responseFormat: .+/],
-    [{ type: 'grammar', grammar: `start: ${'('.repeat(100_000)}` }, /responseFormat: .+/],
+    [{ type: 'regex', regex: '(a|b|ab)*'.repeat(20_000) }, /responseFormat: expected at most 4096 bytes/],
+    [{ type: 'grammar', grammar: `start: ${'('.repeat(100_000)}` }, /responseFormat: expected at most 32768 bytes/],
+    [{ type: 'grammar', grammar: `start: ${'('.repeat(30_000)}` }, /responseFormat: .+/],
     [{ type: 'json_schema', schema: Array.from({ length: 300 }).reduce<object>((schema) => ({ items: schema }), {}) }, /deep/],
   ];
   for (const [format, pattern] of cases) {

@@ -7,7 +7,7 @@ import { MODEL_PATH, startSite } from './browser.js';
 import type { Site, TestPage } from './browser.js';
 import { callIn, value } from './calls.js';
 
-const OPTIONS = { model: MODEL_PATH, maxContextTokens: 512 };
+const OPTIONS = { model: MODEL_PATH, maxContextTokens: 512, threads: 1 };
 const SCHEMA = { type: 'object', properties: { ok: { type: 'boolean' }, n: { type: 'integer', minimum: 0, maximum: 99 } }, required: ['ok', 'n'] };
 const JSON_ANSWER = { responseFormat: { type: 'json_schema', schema: SCHEMA }, temperature: 0, maxTokens: 40 } as const;
 

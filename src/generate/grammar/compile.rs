@@ -8,16 +8,19 @@ use llguidance::{Logger, Matcher, ParserFactory};
 use toktrie::{ApproximateTokEnv, InferenceCapabilities, TokEnv, TokRxInfo, TokTrie};
 
 use super::stack::with_room;
-use super::{Grammar, MOST_BYTES, TokenVocabulary, prepare_schema};
+use super::{Grammar, MOST_REGEX_BYTES, MOST_SCHEMA_BYTES, TokenVocabulary, prepare_schema};
 use crate::error::{Error, Result};
 use crate::generate::constraint::{Permission, TokenConstraint, TokenMask};
 
 /// The end of a vocabulary that has none: an id that no token has.
 const NO_END: u32 = u32::MAX;
 
-/// Bounds a lexer state at about 2 kB each, and a compilation at a fraction of a second.
-const MOST_LEXER_STATES: usize = 30_000;
+/// The most bytes of a grammar in Lark's notation.
+const MOST_LARK_BYTES: usize = 32 << 10;
+/// The most symbols of a compiled grammar.
 const MOST_SYMBOLS: usize = 100_000;
+/// The most states of its lexer, about 2 kB each.
+const MOST_LEXER_STATES: usize = 30_000;
 
 /// Turns grammars into constraints over one vocabulary.
 pub struct GrammarCompiler {
@@ -65,8 +68,9 @@ impl GrammarCompiler {
     pub fn compile(&self, grammar: &Grammar) -> Result<Box<dyn TokenConstraint>> {
         let top = match grammar {
             Grammar::JsonSchema(schema) => TopLevelGrammar::from_json_schema(prepare_schema(schema)?),
-            Grammar::Regex(regex) => TopLevelGrammar::from_regex(checked_size(regex)?),
-            Grammar::Lark(lark) => TopLevelGrammar::from_lark(checked_size(lark)?.to_owned()),
+            Grammar::Regex(regex) => TopLevelGrammar::from_regex(checked_size(regex, MOST_REGEX_BYTES)?),
+            Grammar::Lark(lark) => TopLevelGrammar::from_lark(checked_size(lark, MOST_LARK_BYTES)?.to_owned()),
+            Grammar::Calls(lark) => TopLevelGrammar::from_lark(checked_size(lark, 8 * MOST_SCHEMA_BYTES)?.to_owned()),
         };
         with_room(|| self.begin(top)).map(|constraint| Box::new(constraint) as Box<dyn TokenConstraint>)
     }
@@ -92,9 +96,9 @@ impl GrammarCompiler {
     }
 }
 
-fn checked_size(text: &str) -> Result<&str> {
-    if text.len() > MOST_BYTES {
-        return Err(Error::invalid_argument(format!("expected at most {MOST_BYTES} bytes, found {}", text.len())));
+fn checked_size(text: &str, most: usize) -> Result<&str> {
+    if text.len() > most {
+        return Err(Error::invalid_argument(format!("expected at most {most} bytes, found {}", text.len())));
     }
     Ok(text)
 }
@@ -252,7 +256,7 @@ mod tests {
         let compiler = compiler();
         for grammar in [
             Grammar::Regex("(a".to_owned()),
-            Grammar::Regex("x".repeat(MOST_BYTES + 1)),
+            Grammar::Regex("x".repeat(MOST_REGEX_BYTES + 1)),
             Grammar::Lark("start: missing".to_owned()),
             Grammar::Lark(String::new()),
             Grammar::JsonSchema(json!({"type": "what"})),
@@ -300,12 +304,12 @@ mod tests {
             Grammar::JsonSchema(
                 json!({"type": "number", "multipleOf": 0.000_000_1, "minimum": -1e300, "maximum": 1e300}),
             ),
-            Grammar::Regex("(a|b|ab)*".repeat(500)),
+            Grammar::Regex("(a|b|ab)*".repeat(450)),
             Grammar::Regex("(.*a){30}.{40}".to_owned()),
-            Grammar::Lark(format!("start: {}\nX: \"a\"", "(".repeat(200_000))),
+            Grammar::Lark(format!("start: {}\nX: \"a\"", "(".repeat(30_000))),
             Grammar::Lark(
-                (0..12_000).map(|rule| format!("r{rule}: r{}\n", rule + 1)).collect::<String>()
-                    + "start: r0\nr12000: \"a\"",
+                (0..1700).map(|rule| format!("r{rule}: r{}\n", rule + 1)).collect::<String>()
+                    + "start: r0\nr1700: \"a\"",
             ),
             Grammar::JsonSchema(json!({"$ref": "#/$defs/d0", "$defs": chain})),
             Grammar::Lark("start: \"a\" start".to_owned()),

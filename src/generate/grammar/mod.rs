@@ -19,8 +19,10 @@ pub use vocabulary::TokenVocabulary;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The most bytes of a grammar or schema.
-pub(crate) const MOST_BYTES: usize = 256 << 10;
+/// The most bytes of a schema, and of a regular expression, whose compilation may take time and memory by the square of
+/// its length.
+pub(crate) const MOST_SCHEMA_BYTES: usize = 256 << 10;
+pub(crate) const MOST_REGEX_BYTES: usize = 4 << 10;
 
 /// A language that the whole answer must be in.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,4 +34,6 @@ pub enum Grammar {
     Regex(String),
     /// What the rule `start` of a grammar in Lark's notation derives.
     Lark(String),
+    /// Calls of functions, made by [`Grammar::of_calls`].
+    Calls(String),
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::MOST_BYTES;
+use super::{MOST_REGEX_BYTES, MOST_SCHEMA_BYTES};
 use crate::error::{Error, Result};
 
 /// How deep a schema may nest.
@@ -33,9 +33,9 @@ const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definition
 /// `invalid-argument` with the place, what is expected there and what was found.
 pub(crate) fn prepare(schema: &Value) -> Result<Value> {
     let n_bytes = schema.to_string().len();
-    if n_bytes > MOST_BYTES {
+    if n_bytes > MOST_SCHEMA_BYTES {
         return Err(Error::invalid_argument(format!(
-            "expected a schema of at most {MOST_BYTES} bytes, found {n_bytes}"
+            "expected a schema of at most {MOST_SCHEMA_BYTES} bytes, found {n_bytes}"
         )));
     }
     let mut check = Check { root: schema, path: Vec::new(), intersects: false };
@@ -100,8 +100,18 @@ impl<'s> Check<'s> {
                 let names = value.as_array().is_some_and(|list| list.iter().all(Value::is_string));
                 self.need(names, "a list of names", value)
             }
-            "pattern" | "format" => self.need(value.is_string(), "a string", value),
+            "format" => self.need(value.is_string(), "a string", value),
+            "pattern" => {
+                let fits = value.as_str().is_some_and(|pattern| pattern.len() <= MOST_REGEX_BYTES);
+                self.need(fits, &format!("a regular expression of at most {MOST_REGEX_BYTES} bytes"), value)
+            }
             "$ref" => self.reference(value),
+            "patternProperties" => {
+                let names = value.as_object().into_iter().flat_map(|map| map.keys());
+                let fits = names.map(String::len).all(|length| length <= MOST_REGEX_BYTES);
+                self.need(fits, &format!("regular expressions of at most {MOST_REGEX_BYTES} bytes"), value)?;
+                self.map(value)
+            }
             _ if COUNTS.contains(&key) => {
                 let fits = value.as_u64().is_some_and(|count| count <= MOST_COUNT);
                 self.need(fits, &format!("a whole number from 0 to {MOST_COUNT}"), value)

@@ -41,6 +41,6 @@ impl Grammar {
             let _ = write!(lark, "\narguments_{index}: %json {schema}");
         }
         lark.push('\n');
-        Ok(Self::Lark(lark))
+        Ok(Self::Calls(lark))
     }
 }

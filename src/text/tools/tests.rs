@@ -100,6 +100,15 @@ fn samples() -> Vec<(&'static str, &'static str, &'static str, usize)> {
             2,
         ),
         ("mistral-args", "[TOOL_CALLS][{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rom\"}}]", "", 1),
+    ]
+    .into_iter()
+    .chain(tagged_samples())
+    .collect()
+}
+
+/// The same for notations with tags around lists of calls.
+fn tagged_samples() -> Vec<(&'static str, &'static str, &'static str, usize)> {
+    vec![
         ("functools", "functools[{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rom\"}}]", "", 1),
         (
             "phi-4-mini",
@@ -235,7 +244,7 @@ fn tools_and_choices_are_read_or_refused_with_their_place() {
 fn a_template_without_tools_gets_them_as_text() {
     let tools = Tool::list(&json!([{"function": {"name": "now", "description": "The time"}}])).unwrap();
     let user = json!({"role": "user", "content": "What time is it?"});
-    let messages = instruct(&[user.clone()], &tools, &ToolChoice::Auto);
+    let messages = instruct(std::slice::from_ref(&user), &tools, &ToolChoice::Auto);
     let text = messages[0]["content"].as_str().unwrap();
     assert!(messages[0]["role"] == "system" && text.contains("\"The time\"") && text.contains("<tool_call>"), "{text}");
     let system = json!({"role": "system", "content": "Be brief."});
