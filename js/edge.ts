@@ -1,16 +1,15 @@
 // HanzoEdge: one loaded model for its users. It keeps the line to the engine's host, and opens a new one after a crash.
 
-import { chatCompletions } from './completions.js';
 import { Connection, whyNoWorker } from './connection.js';
 import type { CallEvents } from './connection.js';
 import { EdgeError, toEdgeError } from './errors.js';
 import { chooseModule } from './modules.js';
 import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, loadOptions, nameOfModel, plainMessages, wellFormed } from './options.js';
+import type { ChatBody, ChatCompletions } from './openai-types.js';
 import type { CallName, Calls, GenerateRequest } from './protocol.js';
-import { Session } from './session.js';
 import type { SessionEngine } from './session.js';
 import { TokenStreamSource } from './stream.js';
-import type { Chat, ChatMessage, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Progress, SessionOptions, TokenStream } from './types.js';
+import type { Chat, ChatMessage, ChatOptions, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, SessionOptions, TokenStream } from './types.js';
 
 /** `Symbol.asyncDispose` where the user's library has it, so that projects with an older one compile too. */
 type AsyncDispose = SymbolConstructor[Extract<keyof SymbolConstructor, 'asyncDispose'>];
@@ -33,7 +32,12 @@ export class HanzoEdge {
     this.#line = Promise.resolve(connection);
     this.#diagnostics = diagnostics;
     const chat: SessionEngine['chat'] = (messages, chatOptions = {}) => this.#generate(() => chatRequest(messages, chatOptions), chatOptions);
-    this.chat = Object.assign(chat, { completions: chatCompletions(chat, () => this.#diagnostics.model) });
+    // Most pages use one way of asking: the code of the others is loaded at its first use.
+    const create = async (body: ChatBody, options?: { signal?: AbortSignal | null }) => {
+      const { chatCompletions } = await import('./completions.js');
+      return chatCompletions(chat, () => this.#diagnostics.model).create(body, options);
+    };
+    this.chat = Object.assign(chat, { completions: { create: create as ChatCompletions['create'] } });
   }
 
   /**
@@ -55,6 +59,7 @@ export class HanzoEdge {
   async session(options: SessionOptions = {}): Promise<EdgeSession> {
     checkSessionOptions(options);
     if (this.#isClosed) throw closed();
+    const { Session } = await import('./session.js');
     const session = new Session(this, options);
     await session.measure();
     return session;
@@ -100,7 +105,7 @@ export class HanzoEdge {
   }
 
   /** Starts a generation now; `makeRequest` may throw, which the stream then reports. */
-  #generate(makeRequest: () => GenerateRequest, options: GenerateOptions): TokenStream {
+  #generate(makeRequest: () => GenerateRequest, options: ChatOptions): TokenStream {
     let cancel = () => {};
     const source = new TokenStreamSource(() => cancel());
     const { signal } = options;
@@ -124,7 +129,12 @@ export class HanzoEdge {
     signal?.addEventListener('abort', onAbort, { once: true });
     const start = async () => {
       const connection = await this.#connected();
-      const events: CallEvents = { onPiece: (piece) => source.push(piece), onProgress: guarded(options.onProgress) };
+      const events: CallEvents = {
+        onPiece: (piece) => source.push(piece),
+        onProgress: guarded('onProgress', options.onProgress),
+        onThought: guarded('onReasoning', options.onReasoning),
+        onToolCall: guarded('onToolCallDelta', options.onToolCallDelta),
+      };
       const call = connection.call('generate', request, events);
       cancel = () => call.cancel();
       if (isCancelled) cancel();
@@ -182,7 +192,7 @@ async function open(options: EdgeOptions): Promise<{ connection: Connection; dia
   signal?.addEventListener('abort', stop, { once: true });
   try {
     const request = loadOptions(options, (stream) => connection.resources.keep(stream), connection.choice);
-    const facts = await connection.call('load', request, { onProgress: guarded(options.onProgress) }).answer;
+    const facts = await connection.call('load', request, { onProgress: guarded('onProgress', options.onProgress) }).answer;
     const wasmReason = [connection.choice.reason, facts.wasmReason].filter(Boolean).join('; ');
     return { connection, diagnostics: { ...facts, model: nameOfModel(options), wasmReason, worker: connection.worker } };
   } catch (error) {
@@ -196,13 +206,13 @@ async function open(options: EdgeOptions): Promise<{ connection: Connection; dia
 }
 
 /** A callback whose faults stay its own: a load or an answer does not fail because a progress bar did. */
-function guarded(callback: ((progress: Progress) => void) | undefined): (progress: Progress) => void {
+function guarded<News>(name: string, callback: ((news: News) => void) | undefined): (news: News) => void {
   let hasFailed = false;
-  return (progress) => {
+  return (news) => {
     try {
-      callback?.(progress);
+      callback?.(news);
     } catch (error) {
-      if (!hasFailed) console.error('onProgress failed:', error);
+      if (!hasFailed) console.error(`${name} failed:`, error);
       hasFailed = true;
     }
   };
