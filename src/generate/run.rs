@@ -85,6 +85,8 @@ pub enum Event {
     Thought(String),
     /// More of a call of a function.
     ToolCall(ToolCallDelta),
+    /// The log-probability of a token, where asked for; it comes before the text that the token ends.
+    Logprob(TokenLogprob),
     /// Which tokens may come next has to be said, by [`Generation::supply_mask`]: the constraint is computed elsewhere.
     Mask {
         /// The tokens since it was asked last.
@@ -142,6 +144,7 @@ impl Generation {
         let settings = options.settings(&context.defaults)?;
         let max_tokens = options.max_tokens.map(|count| count as usize);
         check_prompt(&prompt, max_tokens, &context)?;
+        check_bias(&settings.logit_bias, context.vocab_size)?;
         let room = context.capacity.saturating_sub(prompt.len());
         let (limit, limit_reason) = match max_tokens {
             Some(max_tokens) if max_tokens <= room => (max_tokens, FinishReason::Length),
@@ -362,7 +365,9 @@ impl Generation {
         self.tokens.push(token);
         self.history.push(token);
         if let (Some(list), Some(raw)) = (self.logprobs.as_mut(), logprobs) {
-            list.push(with_text(&raw, self.context.pieces.as_ref()));
+            let entry = with_text(&raw, self.context.pieces.as_ref());
+            list.push(entry.clone());
+            self.events.push_back(Event::Logprob(entry));
         }
         let piece = self.context.pieces.push(token)?;
         let parts = self.context.reader.push(&piece);
@@ -453,6 +458,15 @@ impl Generation {
             backend: self.context.backend.clone(),
             threads: self.context.threads,
         }
+    }
+}
+
+fn check_bias(logit_bias: &[(u32, f32)], vocab_size: usize) -> Result<()> {
+    match logit_bias.iter().find(|&&(id, _)| id as usize >= vocab_size) {
+        Some((id, _)) => {
+            Err(Error::invalid_argument(format!("logitBias: expected token ids below {vocab_size}, found {id}")))
+        }
+        None => Ok(()),
     }
 }
 
