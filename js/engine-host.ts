@@ -40,7 +40,7 @@ export class EngineHost {
   #threads = 0;
   #loaded: Loaded | null = null;
   #isClosed = false;
-  /** The last call into the module and the last generation: the next one waits for it. */
+  /** The last call into the module and the last generation, which never rejects: the next one waits for it. */
   #lastCall: Promise<unknown> = Promise.resolve();
   #lastGeneration: Promise<unknown> = Promise.resolve();
 
@@ -132,13 +132,22 @@ export class EngineHost {
   }
 
   async #generate(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
-    const turn = this.#lastGeneration.catch(() => {}).then(() => this.#generateNow(id, request, running));
-    this.#lastGeneration = turn;
-    return turn;
+    const before = this.#lastGeneration;
+    let finish = () => {};
+    const isOver = new Promise<void>((resolve) => { finish = resolve; });
+    this.#lastGeneration = Promise.all([before, isOver]);
+    try {
+      // Made at once: a request that cannot be answered need not wait to hear so.
+      const generation = await this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
+      // Neither need one that was called off: it runs nothing.
+      await Promise.race([before, aborted(running.control.signal)]);
+      return await this.#generateNow(id, generation, running);
+    } finally {
+      finish();
+    }
   }
 
-  async #generateNow(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
-    const generation = await this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
+  async #generateNow(id: number, generation: Generation, running: Running): Promise<GenerateReport> {
     running.generation = generation;
     try {
       for (;;) {
@@ -226,6 +235,12 @@ export class EngineHost {
     if (isTrap) this.#wasm?.threads?.end();
     else void this.#lastCall.catch(() => {}).then(() => this.#freeAfterLoss(loaded));
   }
+}
+
+/** Resolves when the signal says so. */
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 /** Lets other tasks run: messages arrive, a page repaints. */

@@ -21,6 +21,8 @@ export type {
   ModelSource,
   ModelUrl,
   Progress,
+  PromptMessage,
+  SessionInput,
   SessionOptions,
   TextPart,
   TokenStream,

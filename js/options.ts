@@ -21,7 +21,7 @@ const EDGE_NAMES: NamesOf<EdgeOptions> = {
 };
 const GENERATE_NAMES: NamesOf<GenerateOptions> = {
   maxTokens: true, temperature: true, topK: true, topP: true, minP: true, repeatPenalty: true, frequencyPenalty: true,
-  presencePenalty: true, seed: true, stop: true, logitBias: true, signal: true, onProgress: true,
+  presencePenalty: true, seed: true, stop: true, logitBias: true, speculative: true, signal: true, onProgress: true,
 };
 const CHAT_NAMES: NamesOf<ChatOptions> = { ...GENERATE_NAMES, chatTemplateKwargs: true, prefill: true };
 const SESSION_NAMES: NamesOf<SessionOptions> = { ...CHAT_NAMES, initialPrompts: true, overflow: true };
@@ -32,7 +32,7 @@ const CHOICES = {
   backend: ['auto', 'webgpu', 'cpu'],
   powerPreference: ['low-power', 'high-performance'],
   cache: ['auto', 'opfs', 'cache-api', 'memory', 'none'],
-  overflow: ['error', 'drop-oldest'],
+  overflow: ['error', 'drop-oldest', 'slide'],
   role: ['system', 'user', 'assistant', 'tool'],
 } as const;
 
@@ -86,7 +86,7 @@ export function chatRequest(messages: readonly ChatMessage[], options: ChatOptio
     kind: 'chat',
     messages: plainMessages(messages),
     ...(chatTemplateKwargs ? { templateKwargs: { ...chatTemplateKwargs } } : {}),
-    ...(prefill ? { prefill } : {}),
+    ...(prefill ? { prefill: wellFormed(prefill) } : {}),
     sampling: sampling(options),
   };
 }
@@ -102,7 +102,7 @@ export function completeRequest(prompt: string, options: GenerateOptions): Gener
 export function checkSessionOptions(options: SessionOptions): void {
   checkNames(options, SESSION_NAMES);
   checkChoice('overflow', options.overflow);
-  if (options.initialPrompts !== undefined && options.initialPrompts.length > 0) plainMessages(options.initialPrompts);
+  if (options.initialPrompts !== undefined && !Array.isArray(options.initialPrompts)) throw wrong('initialPrompts', 'a list of messages', options.initialPrompts);
 }
 
 /** Messages with their content as one string. */
@@ -130,7 +130,7 @@ function textOf(content: unknown, path: string): string {
 }
 
 function sampling(options: GenerateOptions): SamplingOptions {
-  const { signal, onProgress, stop, logitBias, ...rest } = options;
+  const { signal, onProgress, stop, logitBias, speculative, ...rest } = options;
   checkSignal(signal);
   checkType('onProgress', onProgress, 'function');
   const result: SamplingOptions = {};
@@ -142,7 +142,11 @@ function sampling(options: GenerateOptions): SamplingOptions {
     result[name] = value;
   }
   if (stop !== undefined) result.stop = stopStrings(stop);
-  if (logitBias !== undefined) result.logitBias = Object.entries(logitBias).map(([id, bias]) => biasOf(id, bias));
+  if (speculative !== undefined) {
+    if (typeof speculative !== 'boolean' && (typeof speculative !== 'object' || speculative === null)) throw wrong('speculative', 'true, false or { maxTokens }', speculative);
+    result.speculative = speculative;
+  }
+  if (logitBias !== undefined) result.logitBias = Object.fromEntries(Object.entries(logitBias).map(([id, bias]) => biasOf(id, bias)));
   return result;
 }
 

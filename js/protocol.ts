@@ -52,7 +52,8 @@ export interface SamplingOptions {
   presencePenalty?: number;
   seed?: number;
   stop?: string[];
-  logitBias?: [number, number][];
+  logitBias?: Record<number, number>;
+  speculative?: boolean | { maxTokens?: number };
 }
 
 /** A message as the engine reads it. */

@@ -4,6 +4,7 @@
 //! Knows backends only through that trait, takes the time from a function it is given, and does no IO.
 
 mod cache;
+mod draft;
 mod logprobs;
 mod options;
 mod options_json;
@@ -19,7 +20,9 @@ mod tests;
 
 pub use cache::TokenCache;
 pub use logprobs::{LOGPROB_FLOOR, TokenLogprob, log_softmax_of};
-pub use options::{GenerateOptions, MAX_TOP_LOGPROBS, SamplingDefaults, Settings};
+pub use options::{
+    DEFAULT_DRAFT_TOKENS, GenerateOptions, MAX_DRAFT_TOKENS, MAX_TOP_LOGPROBS, SamplingDefaults, Settings,
+};
 pub use pieces::{NoText, Pieces, TextPieces};
 pub use result::{FinishReason, GenerateResult, Stats, Usage};
 pub use run::{AbortFlag, Event, Generation, GenerationContext};
