@@ -369,8 +369,10 @@ fn run_open(stub: &mut Stub, generation: &mut Generation) -> GenerateResult {
     loop {
         let event = block_on(generation.next(stub, &mut cache)).unwrap();
         assert!(stub.held.starts_with(cache.tokens()), "the device holds what the history says");
-        if let Event::Done(result) = event.expect("an end with a result") {
-            return *result;
+        match event {
+            Some(Event::Done(result)) => return *result,
+            Some(_) => {}
+            None => panic!("an end without a result"),
         }
     }
 }

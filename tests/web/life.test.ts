@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
+import type { MemoryReport } from '@hanzo/edge';
 import { tinyModel } from '../js/tiny.js';
 import { MODEL_PATH, startSite } from './browser.js';
 import type { Site, TestPage } from './browser.js';
@@ -28,9 +29,9 @@ after(async () => {
 interface Timed { value?: unknown; error?: { isEdgeError: boolean; code?: string; message: string }; ms: number }
 interface Usage { promptTokens: number; cachedTokens: number }
 interface PageTests {
-  loseDevice: { lost: Timed | null; text: string; expected: string; devices: number };
-  reload: { rows: { text: string; gpuBytes: number; wasmBytes: number }[]; devices: number; isGone: boolean };
-  alternate: { usages: Usage[]; texts: string[]; expected: string[]; kvBytes: [number, number]; gpuBytes: number };
+  loseDevices: { lost: Record<string, Timed>; texts: string[]; devices: number };
+  reload: { text: string; gpuBytes: number; wasmBytes: number }[];
+  alternate: { usages: Usage[]; texts: string[]; expected: string[]; fresh: MemoryReport; memory: MemoryReport; sizes: number[]; reasons: string[] };
   two: { texts: string[]; closed: { code?: string } | null };
   longTasks: { tasks: number[]; tokens: number };
   workerDies: { lost: Timed; queued: Timed; text: string; expected: string; workers: number };
@@ -45,39 +46,39 @@ async function call<Name extends keyof PageTests>(name: Name, ...args: unknown[]
   ) as Promise<PageTests[Name]>;
 }
 
-for (const point of ['load', 'idle', 'prefill', 'decode'] as const) {
-  test(`a_device_lost_during_${point}_is_told_in_time_and_the_next_answer_is_the_same`, async () => {
-    const { lost, text, expected, devices } = await call('loseDevice', point, GPU);
-    if (lost) {
-      assert.deepEqual([lost.error?.isEdgeError, lost.error?.code], [true, 'device-lost'], JSON.stringify(lost));
-      if (point !== 'load') assert.ok(lost.ms < 2000, `${lost.ms} ms`);
-    }
-    assert.ok(expected.length > 0);
-    assert.deepEqual([text, devices], [expected, 2]);
-  });
-}
+test('a_lost_device_is_told_in_time_and_the_next_answer_is_the_same', async () => {
+  const { lost, texts, devices } = await call('loseDevices', GPU);
+  for (const [point, { error, ms }] of Object.entries(lost)) {
+    assert.deepEqual([error?.isEdgeError, error?.code], [true, 'device-lost'], `${point}: ${JSON.stringify(lost[point])}`);
+    if (point !== 'load') assert.ok(ms < 2000, `${point}: ${ms} ms`);
+  }
+  assert.deepEqual([Object.keys(lost), devices], [['prefill', 'decode', 'load'], 5]);
+  assert.ok(texts[0]);
+  assert.deepEqual(texts, Array.from(texts, () => texts[0]));
+});
 
-test('gpu_engines_that_come_and_go_leave_nothing_behind', async () => {
-  const times = process.env.HANZO_EDGE_FULL ? 50 : 8;
-  const { rows, devices, isGone } = await call('reload', times, GPU);
-  assert.deepEqual([devices, isGone], [times, true], 'every device was destroyed');
+test('gpu_engines_that_come_and_go_leave_nothing_behind', { skip: process.env.HANZO_EDGE_FULL ? false : 'fifty loads of a software GPU take minutes: HANZO_EDGE_FULL=1 runs them' }, async () => {
+  const rows = await call('reload', 50, GPU);
   const [first] = rows;
   assert.ok(first && first.gpuBytes > 0);
   assert.ok(rows.every(({ text, gpuBytes }) => text === first.text && gpuBytes === first.gpuBytes), JSON.stringify(rows));
-  assert.equal(rows.at(-1)?.wasmBytes, rows[3]?.wasmBytes, JSON.stringify(rows.map(({ wasmBytes }) => wasmBytes)));
+  assert.equal(rows.at(-1)?.wasmBytes, rows[9]?.wasmBytes, JSON.stringify(rows.map(({ wasmBytes }) => wasmBytes)));
 });
 
 test('fifty_engines_in_a_page_take_no_more_memory_than_ten', async () => {
-  const { rows } = await call('reload', 50, { ...GPU, backend: 'cpu' });
+  const rows = await call('reload', 50, { ...GPU, backend: 'cpu' });
   assert.equal(rows.at(-1)?.wasmBytes, rows[9]?.wasmBytes, JSON.stringify(rows.map(({ wasmBytes }) => wasmBytes)));
   assert.equal(new Set(rows.map(({ text }) => text)).size, 1);
 });
 
-test('conversations_that_alternate_on_a_gpu_are_copied_there', async () => {
-  const { usages, texts, expected, kvBytes, gpuBytes } = await call('alternate', GPU);
+test('conversations_that_alternate_on_a_gpu_are_copied_there_and_nothing_is_left_behind', async () => {
+  const { usages, texts, expected, fresh, memory, sizes, reasons } = await call('alternate', GPU);
   assert.ok(usages.slice(2).every(({ promptTokens, cachedTokens }) => promptTokens - cachedTokens < 40), JSON.stringify(usages));
   assert.deepEqual(texts, expected);
-  assert.ok(kvBytes[1] > kvBytes[0] && gpuBytes > kvBytes[1], JSON.stringify({ kvBytes, gpuBytes }));
+  assert.equal(memory.gpuBytes - fresh.gpuBytes, memory.kvBytes - fresh.kvBytes, JSON.stringify({ fresh, memory }));
+  assert.ok(memory.kvBytes > fresh.kvBytes && memory.kvBytes <= 2 * fresh.kvBytes);
+  // A second engine has what the first one had, and both devices are gone in the end.
+  assert.deepEqual([sizes[1], reasons], [sizes[0], ['destroyed', 'destroyed']]);
 });
 
 test('two_engines_in_one_page_answer_at_the_same_time', async () => {
@@ -90,7 +91,7 @@ test('two_engines_in_one_page_answer_at_the_same_time', async () => {
 test('a_page_is_never_blocked_while_an_engine_loads_and_answers', async () => {
   const { tasks, tokens } = await call('longTasks', CPU);
   console.log(`# long tasks, ms: ${tasks.map((ms) => ms.toFixed(0)).join(', ')} (the last is the test's own)`);
-  assert.equal(tokens, 64);
+  assert.ok(tokens > 20, `${tokens} tokens`);
   assert.ok((tasks.at(-1) ?? 0) >= 100, 'the observer works');
   assert.deepEqual(tasks.slice(0, -1), []);
 });

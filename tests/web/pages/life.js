@@ -32,45 +32,35 @@ async function timed(promise) {
 }
 
 globalThis.tests = {
-  /** Destroys the device behind the engine's back at a point of its life; what was under way, and an answer after it. */
-  async loseDevice(point, options) {
+  /**
+   * Destroys the device behind an engine's back: in a prompt, in an answer, between answers, and in a load. What was under
+   * way each time, and an answer after it. The `HanzoEdge` stays one and the same up to the load.
+   */
+  async loseDevices(options) {
     const model = await bytes(options.model);
-    const load = (more = {}) => HanzoEdge.init({ ...options, ...more, model, worker: false });
-    const ask = async (edge, number = 1) => (await edge.complete(`${number} hello the world`, GREEDY).result).text;
-    const whole = await load();
-    const expected = await ask(whole);
-    await whole.close();
+    const load = () => HanzoEdge.init({ ...options, model, worker: false });
+    const ask = async (engine) => (await engine.complete('1 hello the world', GREEDY).result).text;
     const before = devices.length;
-    if (point === 'load') {
-      onDevice = (device) => { onDevice = null; setTimeout(() => device.destroy(), 30); };
-      const lost = await timed(load());
-      const edge = await load();
-      const text = await ask(edge);
-      await edge.close();
-      return { lost, text, expected, devices: devices.length - before };
-    }
     const edge = await load();
-    const device = devices.at(-1);
-    let lost;
-    if (point === 'idle') {
-      device.destroy();
-      await pause(50);
-      lost = null;
-    } else if (point === 'prefill') {
-      const { result } = edge.complete('hello the world '.repeat(60), { ...GREEDY, onProgress: () => device.destroy() });
-      lost = await timed(result);
-    } else {
-      const stream = edge.complete('2 hello the world', { temperature: 0, maxTokens: 200 });
-      lost = await timed((async () => { for await (const _ of stream) device.destroy(); return (await stream.result).text; })());
-    }
-    const text = await ask(edge);
+    const texts = [await ask(edge)];
+    const lost = {};
+    const destroy = () => devices.at(-1).destroy();
+    lost.prefill = await timed(edge.complete('hello the world '.repeat(30), { ...GREEDY, onProgress: destroy }).result);
+    texts.push(await ask(edge));
+    const stream = edge.complete('2 hello the world', { temperature: 0, maxTokens: 200 });
+    lost.decode = await timed((async () => { for await (const _ of stream) destroy(); return (await stream.result).text; })());
+    texts.push(await ask(edge));
+    destroy();
+    await pause(50);
+    texts.push(await ask(edge));
     await edge.close();
-    return { lost, text, expected, devices: devices.length - before };
+    onDevice = (device) => { onDevice = null; setTimeout(() => device.destroy(), 30); };
+    lost.load = await timed(load());
+    return { lost, texts, devices: devices.length - before };
   },
   /** Loads, answers and closes again and again; the memory each time. */
   async reload(times, options) {
     const model = await bytes(options.model);
-    const before = devices.length;
     const rows = [];
     for (let round = 0; round < times; round += 1) {
       const edge = await HanzoEdge.init({ ...options, model, worker: false });
@@ -79,15 +69,15 @@ globalThis.tests = {
       await edge.close();
       rows.push({ text, gpuBytes, wasmBytes });
     }
-    const gone = Promise.all(devices.slice(before).map(({ lost }) => lost)).then((all) => all.every(({ reason }) => reason === 'destroyed'));
-    return { rows, devices: devices.length - before, isGone: await Promise.race([gone, pause(2000).then(() => false)]) };
+    return rows;
   },
   /** Conversations that alternate on one engine; each answer's usage, and the last of each as another engine gives it. */
   async alternate(options) {
     const model = await bytes(options.model);
     const load = () => HanzoEdge.init({ ...options, model, worker: false });
+    const before = devices.length;
     const edge = await load();
-    const { kvBytes } = await edge.memory();
+    const fresh = await edge.memory();
     const open = (engine, number) => engine.session({ ...GREEDY, initialPrompts: [{ role: 'system', content: `${number} ${'hello the world '.repeat(6)}` }] });
     const sessions = [await open(edge, 1), await open(edge, 2)];
     const usages = [];
@@ -102,10 +92,12 @@ globalThis.tests = {
     const memory = await edge.memory();
     await edge.close();
     const other = await load();
+    const sizes = [fresh.gpuBytes, (await other.memory()).gpuBytes];
     const alone = await open(other, 2);
     const expected = [await alone.prompt('question 0'), await alone.prompt('question 1')];
     await other.close();
-    return { usages, texts: [texts[1], texts[3]], expected, kvBytes: [kvBytes, memory.kvBytes], gpuBytes: memory.gpuBytes };
+    const reasons = await Promise.race([Promise.all(devices.slice(before).map(({ lost }) => lost)), pause(2000).then(() => [])]);
+    return { usages, texts: [texts[1], texts[3]], expected, fresh, memory, sizes, reasons: reasons.map(({ reason }) => reason) };
   },
   /** Two engines at once, each in a worker, that answer at the same time. */
   async two(options) {
@@ -124,7 +116,8 @@ globalThis.tests = {
     const observer = new PerformanceObserver((list) => { for (const { duration } of list.getEntries()) tasks.push(duration); });
     observer.observe({ type: 'longtask' });
     const edge = await HanzoEdge.init(options);
-    const { tokens } = await edge.chat([{ role: 'user', content: 'word '.repeat(150) }], { temperature: 0, maxTokens: 64 }).result;
+    const messages = [{ role: 'system', content: 'You are a patient teacher. '.repeat(30) }, { role: 'user', content: 'What is gravity?' }];
+    const { tokens } = await edge.chat(messages, { temperature: 0, maxTokens: 64 }).result;
     await edge.close();
     // One of our own, so that a list without entries means something.
     const own = performance.now();
