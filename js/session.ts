@@ -159,13 +159,15 @@ export class Session extends EventTarget implements EdgeSession {
   /** Answers; where the window slides, goes on with the rest of the conversation when it is full. */
   async #answer(added: readonly ChatMessage[], options: ChatOptions, answering: Answering): Promise<GenerateResult> {
     const parts: GenerateResult[] = [];
+    // A window that slides has no end of its own.
+    const most = options.maxTokens ?? (this.#overflow === 'slide' ? this.contextWindow : undefined);
     let prefill: string | undefined = options.prefill;
     for (;;) {
       const told = parts.reduce((sum, { usage }) => sum + usage.completionTokens, 0);
       const inner = this.#engine.chat([...this.#turns, ...added], {
         ...options,
         ...(prefill === undefined ? {} : { prefill }),
-        ...(options.maxTokens === undefined ? {} : { maxTokens: options.maxTokens - told }),
+        ...(most === undefined ? {} : { maxTokens: most - told }),
         // The same numbers drawn again would favour the same words.
         ...(options.seed === undefined ? {} : { seed: options.seed + parts.length }),
       });

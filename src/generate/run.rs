@@ -303,8 +303,8 @@ impl Generation {
     }
 
     /// What may follow the tokens so far.
-    fn draft(&self) -> Vec<u32> {
-        let Some(drafter) = &self.drafter else { return Vec::new() };
+    fn draft(&mut self) -> Vec<u32> {
+        let Some(drafter) = &mut self.drafter else { return Vec::new() };
         let sequence: Vec<u32> = self.prompt.iter().chain(&self.tokens).copied().collect();
         // With what is drawn after a draft, there is one token more.
         drafter.draft(&sequence, self.limit - self.tokens.len() - 1)

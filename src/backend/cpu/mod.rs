@@ -22,8 +22,8 @@ use weights::Weights;
 const MAX_TOKENS: usize = 256;
 /// Threads by default; beyond these the memory of small machines is busy.
 const DEFAULT_THREADS: usize = 8;
-/// Plans kept: that of decoding and those of the last prompts.
-const MAX_PLANS: usize = 4;
+/// Plans kept: that of decoding, those of the last prompts and of guesses of a few lengths.
+const MAX_PLANS: usize = 8;
 
 /// A model in packed weights.
 pub struct Cpu {
