@@ -31,7 +31,7 @@ impl Drafter {
         Self { most, length: FIRST_LENGTH.min(most), misses: 0, pause: 0, drafted: 0, accepted: 0 }
     }
 
-    /// What may follow `sequence`, at most `room` tokens; empty when there is nothing to go by, or too much was wrong.
+    /// What may follow `sequence`, at most `room` tokens; empty when there is nothing to go by, or much was wrong.
     #[must_use]
     pub fn draft(&mut self, sequence: &[u32], room: usize) -> Vec<u32> {
         let mut draft = Vec::new();
@@ -50,13 +50,14 @@ impl Drafter {
         draft
     }
 
-    /// Notes that of a draft of `drafted` tokens the first `accepted` were right. Drafts grow while they are right, become
+    /// Notes that of a draft of `drafted` tokens the first `accepted` were right. Drafts grow while they are right, get
     /// shorter when not, and rarer when nothing of them is.
     pub fn learn(&mut self, drafted: usize, accepted: usize) {
         self.drafted += drafted;
         self.accepted += accepted;
         // One less than a power of two: with the token before it, a draft is run as whole groups of rows.
-        self.length = if accepted == drafted { (self.length * 2 + 1).min(self.most) } else { (self.length / 2).max(1) };
+        let next = if accepted == drafted { self.length * 2 + 1 } else { self.length / 2 };
+        self.length = next.clamp(1, self.most);
         self.misses = if accepted > 0 { 0 } else { (self.misses + 1).min(MOST_MISSES) };
         self.pause = (1 << self.misses) - 1;
     }
