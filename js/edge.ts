@@ -1,12 +1,14 @@
 // HanzoEdge: one loaded model for its users. It keeps the line to the engine's host, and opens a new one after a crash.
 
+import { chatCompletions } from './completions.js';
 import { Connection, whyNoWorker } from './connection.js';
 import type { CallEvents } from './connection.js';
 import { EdgeError, toEdgeError } from './errors.js';
 import { chooseModule } from './modules.js';
-import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, loadOptions, plainMessages, wellFormed } from './options.js';
+import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, loadOptions, nameOfModel, plainMessages, wellFormed } from './options.js';
 import type { CallName, Calls, GenerateRequest } from './protocol.js';
 import { Session } from './session.js';
+import type { SessionEngine } from './session.js';
 import { TokenStreamSource } from './stream.js';
 import type { Chat, ChatMessage, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Progress, SessionOptions, TokenStream } from './types.js';
 
@@ -26,7 +28,8 @@ export class HanzoEdge {
     this.#connection = connection;
     this.#line = Promise.resolve(connection);
     this.#diagnostics = diagnostics;
-    this.chat = (messages, chatOptions = {}) => this.#generate(() => chatRequest(messages, chatOptions), chatOptions);
+    const chat: SessionEngine['chat'] = (messages, chatOptions = {}) => this.#generate(() => chatRequest(messages, chatOptions), chatOptions);
+    this.chat = Object.assign(chat, { completions: chatCompletions(chat, () => this.#diagnostics.model) });
   }
 
   /**
@@ -177,7 +180,7 @@ async function open(options: EdgeOptions): Promise<{ connection: Connection; dia
     const request = loadOptions(options, (stream) => connection.resources.keep(stream), connection.choice);
     const facts = await connection.call('load', request, { onProgress: guarded(options.onProgress) }).answer;
     const wasmReason = [connection.choice.reason, facts.wasmReason].filter(Boolean).join('; ');
-    return { connection, diagnostics: { ...facts, wasmReason, worker: connection.worker } };
+    return { connection, diagnostics: { ...facts, model: nameOfModel(options), wasmReason, worker: connection.worker } };
   } catch (error) {
     signal?.throwIfAborted();
     const failure = toEdgeError(error);
