@@ -12,6 +12,10 @@ import type { SessionEngine } from './session.js';
 import { TokenStreamSource } from './stream.js';
 import type { Chat, ChatMessage, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Progress, SessionOptions, TokenStream } from './types.js';
 
+/** `Symbol.asyncDispose` where the user's library has it, so that projects with an older one compile too. */
+type AsyncDispose = SymbolConstructor[Extract<keyof SymbolConstructor, 'asyncDispose'>];
+export interface HanzoEdge extends Record<AsyncDispose, () => Promise<void>> {}
+
 /** A model, loaded and ready. Make one with `HanzoEdge.init`. */
 export class HanzoEdge {
   /** Answers a conversation, using the model's chat template. */

@@ -8,4 +8,4 @@ export interface Site {
 }
 
 /** Serves folders (paths that end in '/'), files, and objects as JSON. */
-export function serve(routes: Record<string, string | object>, options?: { port?: number; orNext?: boolean; isolated?: boolean }): Promise<Site>;
+export function serve(routes: Record<string, string | object>, options?: { port?: number; orNext?: boolean; isolated?: boolean; headers?: Record<string, string>; onFile?: (path: string) => void }): Promise<Site>;
