@@ -1,107 +1,109 @@
-// Makes a tiny model with random weights from a seed: a complete file that loads and answers like a real one, in kilobytes.
+// A tiny model of the llama architecture with random weights from a fixed seed: a complete file that loads and answers
+// like a real one, in kilobytes. Its answers are nonsense, and the same everywhere.
 
-import { bytesOf, concat, gguf, i32, list, string, text, u32 } from './gguf.js';
+import { bytesOf, concat, gguf, list, string, text, u32 } from './gguf.js';
 import type { TensorInfo, Value } from './gguf.js';
 
 const HIDDEN = 64;
-const HEAD_DIM = 16;
-const KV_HEADS = 2;
+const HEADS = 4;
+const HEAD = 16;
+const KEY_VALUE = 2 * HEAD;
 const FEED_FORWARD = 128;
-const VOCAB = 288;
 const LAYERS = 2;
-const MERGES = ['h e', 'l l', 'he ll', 'hell o', 'Ġ w', 'o r', 'l d', 'Ġw or', 'Ġwor ld', 't h', 'Ġ th', 'Ġth e'];
+const VOCABULARY = 288;
+
+const MERGES = ['h e', 'l l', 'he ll', 'hell o', 'Ġ w', 'o r', 'l d', 'Ġw or', 'Ġwor ld'];
 const CONTROL = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
-const TEMPLATE = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}"
-  + "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+const TEMPLATE = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-const Q8_0 = 8;
-const f32 = (value: number): Value => ({ type: 6, bytes: bytesOf(Float32Array.of(value)) });
+/** The id that ends a turn. */
+export const END_ID = 256 + MERGES.length + 2;
 
-/** The bytes of the file. Another seed is another model; `contextLength` is what it says it was trained for. */
-export function tinyModel({ seed = 1, contextLength = 512 } = {}): Uint8Array {
-  const random = randomFrom(seed);
+/** The bytes of the file, which says that it was trained for `contextLength` tokens. Equal seeds give equal files. */
+export function tinyModel(seed = 1, contextLength = 512): Uint8Array {
+  const random = splitmix(seed);
   const tensors: TensorInfo[] = [];
-  const data: Uint8Array[] = [];
+  const parts: Uint8Array[] = [];
   let offset = 0n;
-  const add = (name: string, dims: number[], type: number, bytes: Uint8Array) => {
-    const padding = (32 - (bytes.length % 32)) % 32;
-    tensors.push({ name, dims: dims.map(BigInt), type, offset });
-    data.push(bytes, new Uint8Array(padding));
-    offset += BigInt(bytes.length + padding);
+  const add = (name: string, dims: number[], values: Float32Array) => {
+    tensors.push({ name: `${name}.weight`, dims: dims.map(BigInt), type: 0, offset });
+    parts.push(bytesOf(values));
+    offset += BigInt(values.byteLength);
   };
-  const matrix = (name: string, rows: number, columns: number) => add(`${name}.weight`, [columns, rows], Q8_0, blocks(random, rows * columns, columns));
-  const vector = (name: string, length: number) => add(`${name}.weight`, [length], 0, bytesOf(Float32Array.from({ length }, () => 0.9 + 0.2 * random())));
-  matrix('token_embd', VOCAB, HIDDEN);
+  // Uniform in +-sqrt(3 / columns), so that outputs are as large as inputs.
+  const matrix = (name: string, rows: number, columns: number) => add(name, [columns, rows], Float32Array.from({ length: rows * columns }, () => random() * Math.sqrt(3 / columns)));
+  const vector = (name: string, length: number) => add(name, [length], Float32Array.from({ length }, () => 1 + 0.1 * random()));
+  matrix('token_embd', VOCABULARY, HIDDEN);
   for (let layer = 0; layer < LAYERS; layer += 1) {
-    const name = (part: string) => `blk.${layer}.${part}`;
-    vector(name('attn_norm'), HIDDEN);
-    matrix(name('attn_q'), HIDDEN, HIDDEN);
-    for (const part of ['attn_k', 'attn_v']) matrix(name(part), KV_HEADS * HEAD_DIM, HIDDEN);
-    matrix(name('attn_output'), HIDDEN, HIDDEN);
-    vector(name('ffn_norm'), HIDDEN);
-    for (const part of ['ffn_gate', 'ffn_up']) matrix(name(part), FEED_FORWARD, HIDDEN);
-    matrix(name('ffn_down'), HIDDEN, FEED_FORWARD);
+    const part = (name: string) => `blk.${layer}.${name}`;
+    vector(part('attn_norm'), HIDDEN);
+    matrix(part('attn_q'), HEADS * HEAD, HIDDEN);
+    matrix(part('attn_k'), KEY_VALUE, HIDDEN);
+    matrix(part('attn_v'), KEY_VALUE, HIDDEN);
+    matrix(part('attn_output'), HIDDEN, HEADS * HEAD);
+    vector(part('ffn_norm'), HIDDEN);
+    matrix(part('ffn_gate'), FEED_FORWARD, HIDDEN);
+    matrix(part('ffn_up'), FEED_FORWARD, HIDDEN);
+    matrix(part('ffn_down'), HIDDEN, FEED_FORWARD);
   }
   vector('output_norm', HIDDEN);
-  return gguf({ fields: [...sizes(contextLength), ...tokenizer()], tensors, data: concat(data) });
+  return gguf({ fields: [...shape(contextLength), ...tokenizer()], tensors, data: concat(parts) });
 }
 
-/** Numbers from 0 to 1 (mulberry32). */
-export function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-/** Blocks of 32 signed bytes under a scale, a power of two such that outputs are about as large as inputs. */
-function blocks(random: () => number, elements: number, columns: number): Uint8Array {
-  const scale = columns > 64 ? 2 ** -10 : 2 ** -9;
-  const half = Uint8Array.of(0, (15 + Math.log2(scale)) << 2);
-  return concat(Array.from({ length: elements / 32 }, () => concat([half, Uint8Array.from({ length: 32 }, () => random() * 256)])));
-}
-
-function sizes(contextLength: number): [string, Value][] {
-  const counts: Record<string, number> = {
-    block_count: LAYERS, context_length: contextLength, embedding_length: HIDDEN, feed_forward_length: FEED_FORWARD, vocab_size: VOCAB,
-    'attention.head_count': HIDDEN / HEAD_DIM, 'attention.head_count_kv': KV_HEADS, 'rope.dimension_count': HEAD_DIM,
-  };
+function shape(contextLength: number): [string, Value][] {
+  const f32 = (value: number): Value => ({ type: 6, bytes: bytesOf(Float32Array.of(value)) });
   return [
     ['general.architecture', text('llama')],
     ['general.name', text('tiny')],
-    ...Object.entries(counts).map(([name, value]): [string, Value] => [`llama.${name}`, u32(value)]),
+    ['llama.block_count', u32(LAYERS)],
+    ['llama.context_length', u32(contextLength)],
+    ['llama.embedding_length', u32(HIDDEN)],
+    ['llama.feed_forward_length', u32(FEED_FORWARD)],
+    ['llama.attention.head_count', u32(HEADS)],
+    ['llama.attention.head_count_kv', u32(KEY_VALUE / HEAD)],
     ['llama.attention.layer_norm_rms_epsilon', f32(1e-5)],
+    ['llama.rope.dimension_count', u32(HEAD)],
     ['llama.rope.freq_base', f32(10_000)],
+    ['llama.vocab_size', u32(VOCABULARY)],
   ];
 }
 
 /** A byte-level vocabulary: one token for each byte, the merges, control tokens, unused ids. */
 function tokenizer(): [string, Value][] {
-  const tokens = [...byteSpellings(), ...MERGES.map((merge) => merge.replace(' ', '')), ...CONTROL];
-  const control = tokens.length - CONTROL.length;
-  const types = Array.from({ length: VOCAB }, (_, id) => (id < control ? 1 : id < tokens.length ? 3 : 5));
-  while (tokens.length < VOCAB) tokens.push(`[unused${tokens.length}]`);
+  const known = [...byteSpellings(), ...MERGES.map((merge) => merge.replace(' ', ''))];
+  const control = (index: number) => u32(known.length + index);
+  const unused = Array.from({ length: VOCABULARY - known.length - CONTROL.length }, (_, i) => `[unused${i}]`);
+  const types = [...known.map(() => 1), ...CONTROL.map(() => 3), ...unused.map(() => 5)];
   return [
     ['tokenizer.ggml.model', text('gpt2')],
     ['tokenizer.ggml.pre', text('smollm')],
-    ['tokenizer.ggml.tokens', list(8, tokens.map((token) => string(token)))],
-    ['tokenizer.ggml.token_type', list(5, types.map((type) => i32(type).bytes))],
+    ['tokenizer.ggml.tokens', list(8, [...known, ...CONTROL, ...unused].map((token) => string(token)))],
+    ['tokenizer.ggml.token_type', list(5, types.map((type) => bytesOf(Int32Array.of(type))))],
     ['tokenizer.ggml.merges', list(8, MERGES.map((merge) => string(merge)))],
-    ['tokenizer.ggml.bos_token_id', u32(control)],
-    ['tokenizer.ggml.eos_token_id', u32(control + 2)],
-    ['tokenizer.ggml.add_bos_token', { type: 7, bytes: Uint8Array.of(0) }],
+    ['tokenizer.ggml.bos_token_id', control(0)],
+    ['tokenizer.ggml.eos_token_id', control(2)],
     ['tokenizer.chat_template', text(TEMPLATE)],
   ];
 }
 
-/** How byte-level vocabularies spell bytes: printable ones as themselves, the others from U+0100 on. */
+/** How byte-level vocabularies spell the bytes: printable ones as themselves, the others from U+0100 on. */
 function byteSpellings(): string[] {
+  const isPrintable = (byte: number) => (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
   let others = 0;
   return Array.from({ length: 256 }, (_, byte) => {
-    const isPrintable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte !== 0xad);
-    return String.fromCodePoint(isPrintable ? byte : 0x100 + others++);
+    if (isPrintable(byte)) return String.fromCodePoint(byte);
+    others += 1;
+    return String.fromCodePoint(0x100 + others - 1);
   });
+}
+
+/** Numbers in -1..1 (splitmix32). */
+export function splitmix(seed: number): () => number {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x9e3779b9) | 0;
+    let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
+    return ((mixed ^ (mixed >>> 15)) >>> 0) / 2 ** 31 - 1;
+  };
 }

@@ -17,7 +17,7 @@ let site: Site;
 let opened: TestPage;
 before(async () => {
   mkdirSync(TINY, { recursive: true });
-  writeFileSync(`${TINY}/model.gguf`, tinyModel());
+  writeFileSync(`${TINY}/model.gguf`, tinyModel(2));
   site = await startSite({ '/tiny/': `${TINY}/` });
   opened = await site.open('test/life.html');
 });
