@@ -72,3 +72,22 @@ fn a_copy_of_the_cache_gives_the_logits_it_gave_on_every_backend() {
         }
     }
 }
+
+/// What guesses ahead rest on: the logits after each of several tokens are those after the tokens one by one.
+#[test]
+fn several_tokens_score_as_they_do_one_by_one() {
+    for (format, tolerance) in [("q4_0", 0.0), ("q5_0", 0.0), ("q8_0", 0.0), ("f16", 1e-6), ("f32", 1e-6)] {
+        let mut graph = decoder(Pairs::Halves, None);
+        optimize(&mut graph).unwrap();
+        let mut model = load("cpu", &Case { graph, format, kv_type: KvType::F16 }, 1);
+        let (a, b) = (tokens(1, 40), tokens(2, 9));
+        run(&mut *model, &a);
+        let together = block_on(model.score(&b, a.len())).unwrap();
+        run(&mut *model, &a);
+        let alone: Vec<f32> =
+            (0..).zip(&b).flat_map(|(index, &token)| logits_after(&mut *model, token, a.len() + index)).collect();
+        assert_eq!(together.len(), alone.len());
+        let difference = together.iter().zip(&alone).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(difference <= tolerance, "{format}: {difference:e}");
+    }
+}
