@@ -73,7 +73,8 @@ test('fifty_engines_in_a_page_take_no_more_memory_than_ten', async () => {
 
 test('conversations_that_alternate_on_a_gpu_are_copied_there_and_nothing_is_left_behind', async () => {
   const { usages, texts, expected, fresh, memory, sizes, reasons } = await call('alternate', GPU);
-  assert.ok(usages.slice(2).every(({ promptTokens, cachedTokens }) => promptTokens - cachedTokens < 40), JSON.stringify(usages));
+  // All of the prompt before; of its answer perhaps not, since its bytes need not be the tokens that its text has.
+  assert.ok(usages.slice(2).every(({ cachedTokens }, index) => cachedTokens >= (usages[index]?.promptTokens ?? 0) - 4), JSON.stringify(usages));
   assert.deepEqual(texts, expected);
   assert.equal(memory.gpuBytes - fresh.gpuBytes, memory.kvBytes - fresh.kvBytes, JSON.stringify({ fresh, memory }));
   assert.ok(memory.kvBytes > fresh.kvBytes && memory.kvBytes <= 2 * fresh.kvBytes);
