@@ -1,13 +1,12 @@
 // HanzoEdge: one loaded model for its users. It keeps the line to the engine's host, and opens a new one after a crash.
 
-import { chatCompletions } from './completions.js';
 import { Connection, whyNoWorker } from './connection.js';
 import type { CallEvents } from './connection.js';
 import { EdgeError, toEdgeError } from './errors.js';
 import { chooseModule } from './modules.js';
 import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, loadOptions, nameOfModel, plainMessages, wellFormed } from './options.js';
+import type { ChatBody, ChatCompletions } from './openai-types.js';
 import type { CallName, Calls, GenerateRequest } from './protocol.js';
-import { Session } from './session.js';
 import type { SessionEngine } from './session.js';
 import { TokenStreamSource } from './stream.js';
 import type { Chat, ChatMessage, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Progress, SessionOptions, TokenStream } from './types.js';
@@ -33,7 +32,12 @@ export class HanzoEdge {
     this.#line = Promise.resolve(connection);
     this.#diagnostics = diagnostics;
     const chat: SessionEngine['chat'] = (messages, chatOptions = {}) => this.#generate(() => chatRequest(messages, chatOptions), chatOptions);
-    this.chat = Object.assign(chat, { completions: chatCompletions(chat, () => this.#diagnostics.model) });
+    // Most pages use one way of asking: the code of the others is loaded at its first use.
+    const create = async (body: ChatBody, options?: { signal?: AbortSignal | null }) => {
+      const { chatCompletions } = await import('./completions.js');
+      return chatCompletions(chat, () => this.#diagnostics.model).create(body, options);
+    };
+    this.chat = Object.assign(chat, { completions: { create: create as ChatCompletions['create'] } });
   }
 
   /**
@@ -55,6 +59,7 @@ export class HanzoEdge {
   async session(options: SessionOptions = {}): Promise<EdgeSession> {
     checkSessionOptions(options);
     if (this.#isClosed) throw closed();
+    const { Session } = await import('./session.js');
     const session = new Session(this, options);
     await session.measure();
     return session;

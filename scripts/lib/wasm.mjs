@@ -1,10 +1,11 @@
 // Compiles the crate to the WASM modules and makes their JS glue in dist/, unless nothing changed since the last time.
 
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { needBindgen } from './bindgen.mjs';
+import { shortenImports } from './glue.mjs';
 import { findWasmTarget } from './rust.mjs';
 import { ROOT, Stop, must, say } from './shell.mjs';
 
@@ -73,8 +74,11 @@ async function compile(module, route, bindgen, release) {
   mkdirSync(DIST, { recursive: true });
   const compiled = join(target, 'wasm32-unknown-unknown', 'web', 'hanzo_edge.wasm');
   await must('making the JS glue', bindgen, ['--target', 'web', '--omit-default-module-path', '--out-dir', DIST, '--out-name', module.name, compiled], { quiet: true });
+  const short = shortenImports(readFileSync(join(DIST, `${module.name}_bg.wasm`)), readFileSync(join(DIST, `${module.name}.js`), 'utf8'));
+  writeFileSync(join(DIST, `${module.name}.js`), short.glue);
   // A fixed and unique name, so that users of any bundler can copy the file.
-  renameSync(join(DIST, `${module.name}_bg.wasm`), join(DIST, `${module.name}.wasm`));
+  writeFileSync(join(DIST, `${module.name}.wasm`), short.wasm);
+  rmSync(join(DIST, `${module.name}_bg.wasm`));
   rmSync(join(DIST, `${module.name}_bg.wasm.d.ts`), { force: true });
   if (release) await optimize(module, join(DIST, `${module.name}.wasm`));
 }
@@ -103,7 +107,7 @@ function targetFolder(module, release) {
 /** A hash of all that the module is made from. */
 function hashOfInputs() {
   const hash = createHash('sha256');
-  const files = ['Cargo.toml', 'Cargo.lock', 'build.rs', join('scripts', 'lib', 'wasm.mjs')].map((name) => join(ROOT, name)).filter(existsSync);
+  const files = ['Cargo.toml', 'Cargo.lock', 'build.rs', join('scripts', 'lib', 'wasm.mjs'), join('scripts', 'lib', 'glue.mjs')].map((name) => join(ROOT, name)).filter(existsSync);
   for (const folder of ['src', 'shaders']) files.push(...filesUnder(join(ROOT, folder)));
   for (const file of files) {
     const name = relative(ROOT, file);
