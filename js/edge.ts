@@ -9,7 +9,7 @@ import type { ChatBody, ChatCompletions } from './openai-types.js';
 import type { CallName, Calls, GenerateRequest } from './protocol.js';
 import type { SessionEngine } from './session.js';
 import { TokenStreamSource } from './stream.js';
-import type { Chat, ChatMessage, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Progress, SessionOptions, TokenStream } from './types.js';
+import type { Chat, ChatMessage, ChatOptions, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, SessionOptions, TokenStream } from './types.js';
 
 /** `Symbol.asyncDispose` where the user's library has it, so that projects with an older one compile too. */
 type AsyncDispose = SymbolConstructor[Extract<keyof SymbolConstructor, 'asyncDispose'>];
@@ -105,7 +105,7 @@ export class HanzoEdge {
   }
 
   /** Starts a generation now; `makeRequest` may throw, which the stream then reports. */
-  #generate(makeRequest: () => GenerateRequest, options: GenerateOptions): TokenStream {
+  #generate(makeRequest: () => GenerateRequest, options: ChatOptions): TokenStream {
     let cancel = () => {};
     const source = new TokenStreamSource(() => cancel());
     const { signal } = options;
@@ -129,7 +129,12 @@ export class HanzoEdge {
     signal?.addEventListener('abort', onAbort, { once: true });
     const start = async () => {
       const connection = await this.#connected();
-      const events: CallEvents = { onPiece: (piece) => source.push(piece), onProgress: guarded(options.onProgress) };
+      const events: CallEvents = {
+        onPiece: (piece) => source.push(piece),
+        onProgress: guarded('onProgress', options.onProgress),
+        onThought: guarded('onReasoning', options.onReasoning),
+        onToolCall: guarded('onToolCallDelta', options.onToolCallDelta),
+      };
       const call = connection.call('generate', request, events);
       cancel = () => call.cancel();
       if (isCancelled) cancel();
@@ -187,7 +192,7 @@ async function open(options: EdgeOptions): Promise<{ connection: Connection; dia
   signal?.addEventListener('abort', stop, { once: true });
   try {
     const request = loadOptions(options, (stream) => connection.resources.keep(stream), connection.choice);
-    const facts = await connection.call('load', request, { onProgress: guarded(options.onProgress) }).answer;
+    const facts = await connection.call('load', request, { onProgress: guarded('onProgress', options.onProgress) }).answer;
     const wasmReason = [connection.choice.reason, facts.wasmReason].filter(Boolean).join('; ');
     return { connection, diagnostics: { ...facts, model: nameOfModel(options), wasmReason, worker: connection.worker } };
   } catch (error) {
@@ -201,13 +206,13 @@ async function open(options: EdgeOptions): Promise<{ connection: Connection; dia
 }
 
 /** A callback whose faults stay its own: a load or an answer does not fail because a progress bar did. */
-function guarded(callback: ((progress: Progress) => void) | undefined): (progress: Progress) => void {
+function guarded<News>(name: string, callback: ((news: News) => void) | undefined): (news: News) => void {
   let hasFailed = false;
-  return (progress) => {
+  return (news) => {
     try {
-      callback?.(progress);
+      callback?.(news);
     } catch (error) {
-      if (!hasFailed) console.error('onProgress failed:', error);
+      if (!hasFailed) console.error(`${name} failed:`, error);
       hasFailed = true;
     }
   };

@@ -192,7 +192,8 @@ export class Session extends EventTarget implements EdgeSession {
 
   #remember(added: readonly ChatMessage[], answer: string, result: GenerateResult): void {
     if (this.#isDestroyed) return;
-    this.#turns.push(...added, { role: 'assistant', content: answer });
+    const calls = result.toolCalls ? { tool_calls: result.toolCalls } : {};
+    this.#turns.push(...added, { role: 'assistant', content: answer, ...calls });
     // An answer over which the window slid is longer than what is left of it.
     this.#usage = Math.min(result.usage.promptTokens + result.usage.completionTokens, this.contextWindow);
   }

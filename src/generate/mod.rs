@@ -3,8 +3,12 @@
 //!
 //! Knows backends only through that trait, takes the time from a function it is given, and does no IO.
 
+#[cfg(test)]
+mod answer_tests;
 mod cache;
+mod constraint;
 mod draft;
+mod grammar;
 mod logprobs;
 mod options;
 mod options_json;
@@ -19,6 +23,10 @@ mod stub;
 mod tests;
 
 pub use cache::TokenCache;
+pub use constraint::{Permission, RemoteConstraint, TokenConstraint, TokenMask};
+#[cfg(any(not(target_arch = "wasm32"), feature = "grammar-module"))]
+pub use grammar::GrammarCompiler;
+pub use grammar::{Grammar, TokenVocabulary};
 pub use logprobs::{LOGPROB_FLOOR, TokenLogprob, log_softmax_of};
 pub use options::{
     DEFAULT_DRAFT_TOKENS, GenerateOptions, MAX_DRAFT_TOKENS, MAX_TOP_LOGPROBS, SamplingDefaults, Settings,

@@ -1,5 +1,6 @@
 //! What a caller may ask of a generation, and its validation. Knows no JSON (see `options_json`) and no model.
 
+use super::grammar::Grammar;
 use crate::error::{Error, Result};
 
 /// The most alternatives that `top_logprobs` may ask for.
@@ -42,6 +43,8 @@ pub struct GenerateOptions {
     /// Tokens guessed ahead at most, 0 to [`MAX_DRAFT_TOKENS`]: what followed the same words before is run as one step,
     /// and kept as far as it is what would have been drawn. 0 guesses nothing.
     pub speculative: u32,
+    /// A language that the whole answer must be in.
+    pub response_format: Option<Grammar>,
     /// Goes on after end-of-turn tokens, for measurements.
     pub ignore_end: bool,
 }
