@@ -33,7 +33,7 @@ type LoaderNeed =
   | { need: 'finish' };
 
 /** What the engine says of itself. */
-type EngineFacts = Pick<LoadedFacts, 'backend' | 'reason' | 'rejected' | 'device' | 'threads' | 'variants' | 'selfTest' | 'contextTokens'>;
+type EngineFacts = Pick<LoadedFacts, 'backend' | 'reason' | 'rejected' | 'device' | 'threads' | 'variants' | 'selfTest' | 'contextTokens' | 'weights'>;
 
 /** What a load may use of its surroundings. */
 export interface LoadContext {

@@ -1,16 +1,17 @@
 //! Loads a model as a machine that is pulled: it says which bytes it needs next and is given them. So one loader
 //! serves a mapped file natively and a download on the web, and never holds a whole file.
 
-use super::capacity::{Budget, fit, prefix_budget};
+use super::capacity::prefix_budget;
 use super::config::EdgeConfig;
 use super::model::{Clock, LoadedModel, ModelInfo, Rejection};
 use super::text::Text;
+use super::weights::{Choice, HeldWeights};
 use crate::backend::{BackendRow, Executable, LoadRequest, OpenOptions};
-use crate::error::{Context, Error, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::format::{self, FileHeader, ModelFile, Parsed};
 use crate::generate::TokenCache;
 use crate::graph::Graph;
-use crate::quant::PackedLayout;
+use crate::quantize::Activations;
 use crate::{models, optimize};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -79,6 +80,14 @@ struct Opened {
     executable: Box<dyn Executable>,
     graph: Arc<Graph>,
     capacity: usize,
+    weights: HeldWeights,
+    parts: VecDeque<Part>,
+}
+
+/// What a device is asked to run, and how it is told.
+struct Planned {
+    request: LoadRequest,
+    weights: HeldWeights,
     parts: VecDeque<Part>,
 }
 
@@ -89,7 +98,6 @@ impl Loader {
         if lengths.is_empty() {
             return Err(Error::invalid_argument("expected at least one model file, found none"));
         }
-        config.quantization.check()?;
         let mut candidates = config.backend.candidates()?;
         candidates.retain(|row| rejected.iter().all(|rejection| rejection.backend != row.name));
         Ok(Self {
@@ -216,30 +224,46 @@ impl Loader {
         Err(Error::new(error.kind(), message).because(error))
     }
 
-    /// Builds and optimizes the graph and opens the first backend that takes it.
-    pub async fn open(&mut self) -> Result<()> {
+    /// Chooses how the weights are held within `memory` bytes (0 is no limit); builds and optimizes the graph.
+    fn plan(&self, memory: u64) -> Result<Planned> {
         let (file, _) = self.file.as_ref().ok_or_else(|| Error::internal("no header yet"))?;
-        let budget = Budget { context: self.config.max_context_tokens, memory: self.config.max_memory_bytes };
-        let capacity = fit(file, &budget, self.config.kv_cache.kv_type())?;
-        let mut graph = models::build(file, &self.early, capacity)?;
+        let choice = Choice::new(file, &self.early, &self.config, memory)?;
+        let mut graph = models::build(file, &self.early, choice.capacity)?;
         optimize::optimize(&mut graph)?;
-        let graph = Arc::new(graph);
+        let layouts = choice.layouts(file, &graph)?;
+        let (weights, parts) = (choice.held(file, &graph, &layouts)?, parts(file, &graph)?);
         let request = LoadRequest {
-            layouts: layouts(file, &graph)?,
-            graph: Arc::clone(&graph),
-            capacity,
+            graph: Arc::new(graph),
+            layouts,
+            capacity: choice.capacity,
             kv_type: self.config.kv_cache.kv_type(),
+            activations: choice.scheme.map_or(Activations::Blocks, |scheme| scheme.activations),
         };
+        Ok(Planned { request, weights, parts })
+    }
+
+    /// Opens the first backend that takes the model.
+    pub async fn open(&mut self) -> Result<()> {
         let options = OpenOptions {
             threads: (self.config.threads > 0).then_some(self.config.threads),
             high_performance: true,
             allow_fallback_adapter: self.config.backend.name().is_some(),
         };
-        let parts = parts(file, &graph)?;
         while let Some(row) = self.candidates.pop_front() {
-            match (row.open)(options, request.clone()).await {
+            let wished = self.config.max_memory_bytes;
+            let memory = row.most_bytes.filter(|most| wished == 0 || *most < wished).unwrap_or(wished);
+            let Planned { request, weights, parts } = match self.plan(memory) {
+                // The next backend may have more room; what the user allows is the same everywhere.
+                Err(error) if error.kind() == ErrorKind::OutOfMemory && memory != wished => {
+                    self.step_down(row, error)?;
+                    continue;
+                }
+                planned => planned?,
+            };
+            let (graph, capacity) = (Arc::clone(&request.graph), request.capacity);
+            match (row.open)(options, request).await {
                 Ok(executable) => {
-                    self.opened = Some(Opened { row, executable, graph, capacity, parts });
+                    self.opened = Some(Opened { row, executable, graph, capacity, weights, parts });
                     return Ok(());
                 }
                 Err(error) => self.step_down(row, error)?,
@@ -257,7 +281,8 @@ impl Loader {
             return Ok(None);
         }
         let (file, text) = self.file.take().ok_or_else(|| Error::internal("no header yet"))?;
-        let info = ModelInfo::new(&file, opened.row.name, opened.capacity, std::mem::take(&mut self.rejected))?;
+        let held = (opened.capacity, opened.weights);
+        let info = ModelInfo::new(&file, opened.row.name, held, std::mem::take(&mut self.rejected))?;
         let EdgeConfig { prefix_cache_bytes, max_memory_bytes, .. } = self.config;
         let budget = prefix_budget(prefix_cache_bytes, max_memory_bytes, opened.executable.memory());
         let cache = TokenCache::with_budget(budget);
@@ -269,15 +294,6 @@ impl Loader {
     pub fn file(&self) -> Option<&ModelFile> {
         self.file.as_ref().map(|(file, _)| file)
     }
-}
-
-/// How each weight will be stored: vectors as f32, matrices in the layout of their format.
-fn layouts(file: &ModelFile, graph: &Graph) -> Result<Vec<PackedLayout>> {
-    let layout = |weight: &crate::graph::Weight| {
-        let format = file.require_tensor(&weight.name)?.format;
-        Ok(if weight.vector { PackedLayout::F32 } else { format.layout })
-    };
-    graph.weights.iter().map(layout).collect()
 }
 
 /// The weights in the order of the files, in parts of whole row tiles.

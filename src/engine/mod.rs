@@ -12,6 +12,7 @@ mod message;
 mod model;
 mod text;
 mod vocabulary;
+mod weights;
 
 pub use chat::ChatOptions;
 pub use config::{Backend, EdgeConfig, KvCache, Model, Quantization};
@@ -20,3 +21,4 @@ pub use edge::{Edge, TokenStream};
 pub use loader::{Loader, Need};
 pub use message::Message;
 pub use model::{Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Rejection, Score, Started};
+pub use weights::{HeldWeights, held_as};
