@@ -15,7 +15,7 @@ import type { Call, CallName, Calls, FromHost, GenerateReport, GenerateRequest, 
 import { HostResources } from './resources.js';
 import { isNode } from './support.js';
 import { callExport, hasTrapped } from './traps.js';
-import type { MemoryReport, ToolCallDelta } from './types.js';
+import type { MemoryReport, TokenLogprob, ToolCallDelta } from './types.js';
 import { startWasm, stopped, trapOf } from './wasm.js';
 import type { WasmInstance } from './wasm.js';
 
@@ -25,6 +25,7 @@ type GenerationEvent =
   | { event: 'piece'; piece: string }
   | { event: 'thought'; piece: string }
   | { event: 'toolCall'; delta: ToolCallDelta }
+  | { event: 'logprob'; entry: TokenLogprob }
   /** The grammar has to say what may come next. */
   | { event: 'mask'; accepted: number[] }
   | { event: 'done'; result: Omit<GenerateReport, 'tokens'> & { tokens: number[] } };
@@ -173,6 +174,9 @@ export class EngineHost {
             break;
           case 'thought':
             this.#post({ type: 'thought', id, piece: event.piece });
+            break;
+          case 'logprob':
+            this.#post({ type: 'logprob', id, entry: event.entry });
             break;
           case 'toolCall':
             this.#post({ type: 'toolCall', id, delta: event.delta });

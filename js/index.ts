@@ -14,10 +14,8 @@ export type {
   ChatContentPart,
   ChatFinishReason,
   ChatLogprobs,
-  ChatResponseFormat,
   ChatTokenLogprob,
   ChatTool,
-  ChatToolCall,
   ChatToolChoice,
   CompletionUsage,
 } from './openai-types.js';

@@ -22,7 +22,7 @@ const EDGE_NAMES: NamesOf<EdgeOptions> = {
 };
 const GENERATE_NAMES: NamesOf<GenerateOptions> = {
   maxTokens: true, temperature: true, topK: true, topP: true, minP: true, repeatPenalty: true, frequencyPenalty: true,
-  presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, logitBias: true, speculative: true,
+  presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, onLogprob: true, logitBias: true, speculative: true,
   responseFormat: true, signal: true, onProgress: true,
 };
 const CHAT_NAMES: NamesOf<ChatOptions> = {
@@ -160,9 +160,10 @@ function textOf(content: unknown, path: string): string {
 }
 
 function sampling(options: GenerateOptions): SamplingOptions {
-  const { signal, onProgress, stop, logprobs, logitBias, responseFormat, speculative, ...rest } = options;
+  const { signal, onProgress, onLogprob, stop, logprobs, logitBias, responseFormat, speculative, ...rest } = options;
   checkSignal(signal);
   checkType('onProgress', onProgress, 'function');
+  checkType('onLogprob', onLogprob, 'function');
   const result: SamplingOptions = {};
   for (const name of ['maxTokens', 'temperature', 'topK', 'topP', 'minP', 'repeatPenalty', 'frequencyPenalty', 'presencePenalty', 'seed', 'topLogprobs'] as const) {
     const value = rest[name];

@@ -126,15 +126,16 @@ export class TokenStreamSource {
   }
 }
 
-function toReadable(iterator: AsyncGenerator<string, undefined, undefined>): ReadableStream<string> {
-  return new ReadableStream<string>({
+/** What an iterator gives, as it is read; `ready` values are taken ahead. Cancelling leaves the iterator. */
+export function toReadable<T>(iterator: AsyncIterator<T, undefined>, ready = 0): ReadableStream<T> {
+  return new ReadableStream<T>({
     async pull(controller) {
       const { value, done } = await iterator.next();
       if (done) controller.close();
       else controller.enqueue(value);
     },
     async cancel() {
-      await iterator.return(undefined);
+      await iterator.return?.(undefined);
     },
-  }, { highWaterMark: 0 });
+  }, { highWaterMark: ready });
 }

@@ -167,6 +167,8 @@ export interface GenerateOptions {
   logprobs?: boolean;
   /** How many of the most likely tokens to list with each, 0 to 20; needs `logprobs`. */
   topLogprobs?: number;
+  /** Hears of them token by token, before the piece that the token ends. */
+  onLogprob?(entry: TokenLogprob): void;
   /** Added to the logits of these token ids. */
   logitBias?: Readonly<Record<number, number>>;
   /**

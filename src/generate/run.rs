@@ -88,6 +88,8 @@ pub enum Event {
     Thought(String),
     /// More of a call of a function.
     ToolCall(ToolCallDelta),
+    /// The log-probability of a token, where asked for; it comes before the text that the token ends.
+    Logprob(TokenLogprob),
     /// Which tokens may come next has to be said, by [`Generation::supply_mask`]: the constraint is computed elsewhere.
     Mask {
         /// The tokens since it was asked last.
@@ -147,7 +149,7 @@ impl Generation {
         let settings = options.settings(&context.defaults)?;
         let max_tokens = options.max_tokens.map(|count| count as usize);
         check_prompt(&prompt, max_tokens, &context)?;
-        check_bias(&options.logit_bias, context.vocab_size)?;
+        check_bias(&settings.logit_bias, context.vocab_size)?;
         let room = context.capacity.saturating_sub(prompt.len());
         let (limit, limit_reason) = match max_tokens {
             Some(max_tokens) if max_tokens <= room => (max_tokens, FinishReason::Length),
@@ -437,7 +439,9 @@ impl Generation {
         }
         self.tokens.push(token);
         if let (Some(list), Some(raw)) = (self.logprobs.as_mut(), logprobs) {
-            list.push(with_text(&raw, self.context.pieces.as_ref()));
+            let entry = with_text(&raw, self.context.pieces.as_ref());
+            list.push(entry.clone());
+            self.events.push_back(Event::Logprob(entry));
         }
         let piece = self.context.pieces.push(token)?;
         let parts = self.context.reader.push(&piece);
@@ -533,6 +537,15 @@ impl Generation {
     }
 }
 
+fn check_bias(logit_bias: &[(u32, f32)], vocab_size: usize) -> Result<()> {
+    match logit_bias.iter().find(|&&(id, _)| id as usize >= vocab_size) {
+        Some((id, _)) => {
+            Err(Error::invalid_argument(format!("logitBias: expected token ids below {vocab_size}, found {id}")))
+        }
+        None => Ok(()),
+    }
+}
+
 fn check_prompt(prompt: &[u32], max_tokens: Option<usize>, context: &GenerationContext) -> Result<()> {
     if prompt.is_empty() {
         return Err(Error::invalid_argument("prompt: expected at least one token, found none"));
@@ -550,13 +563,6 @@ fn check_prompt(prompt: &[u32], max_tokens: Option<usize>, context: &GenerationC
         )));
     }
     Ok(())
-}
-
-fn check_bias(bias: &[(u32, f32)], n: usize) -> Result<()> {
-    match bias.iter().find(|(id, _)| *id as usize >= n) {
-        Some((id, _)) => Err(Error::invalid_argument(format!("logitBias: expected token ids below {n}, found {id}"))),
-        None => Ok(()),
-    }
 }
 
 /// How many tokens to draw in the next step when one took `token_ms`: at most twice as many as now.

@@ -52,7 +52,7 @@ pub(super) fn greedy() -> GenerateOptions {
 
 /// Runs to the end; the pieces given out and the result.
 fn run(stub: &mut Stub, cache: &mut TokenCache, generation: &mut Generation) -> Result<(Vec<String>, GenerateResult)> {
-    let mut pieces = Vec::new();
+    let (mut pieces, mut logprobs) = (Vec::new(), Vec::new());
     loop {
         match block_on(generation.next(stub, cache))? {
             Some(Event::Piece(piece)) => pieces.push(piece),
@@ -60,9 +60,11 @@ fn run(stub: &mut Stub, cache: &mut TokenCache, generation: &mut Generation) -> 
                 assert_eq!(block_on(generation.next(stub, cache))?, None);
                 assert_eq!(cache.tokens(), stub.held, "the history is what the device holds");
                 assert_eq!(pieces.concat(), result.text);
+                assert_eq!(result.logprobs.as_deref().unwrap_or_default(), logprobs);
                 return Ok((pieces, *result));
             }
             Some(Event::Prompt { .. }) => {}
+            Some(Event::Logprob(entry)) => logprobs.push(entry),
             Some(event) => panic!("unexpected: {event:?}"),
             None => panic!("an end without a result"),
         }
