@@ -58,6 +58,7 @@ export interface SamplingOptions {
   topLogprobs?: number;
   /** By token id. */
   logitBias?: Record<string, number>;
+  speculative?: boolean | { maxTokens?: number };
   responseFormat?: Record<string, unknown>;
 }
 
