@@ -18,6 +18,12 @@ pub struct Budget {
     pub memory: u64,
 }
 
+/// The fewest tokens that the user would take.
+pub fn least(file: &ModelFile, budget: &Budget) -> Result<usize> {
+    let most = Hparams::read(file)?.context_length;
+    Ok(if budget.context > 0 { budget.context } else { LEAST_CONTEXT.min(most) })
+}
+
 /// Tokens that the key/value caches will hold. An explicit wish that the model or memory cannot meet is an error;
 /// the default shrinks.
 pub fn fit(file: &ModelFile, budget: &Budget, kv_type: KvType) -> Result<usize> {
@@ -41,7 +47,7 @@ pub fn fit(file: &ModelFile, budget: &Budget, kv_type: KvType) -> Result<usize> 
     let token_bytes = sizes.iter().fold(1u64, |product, &size| product.saturating_mul(size as u64));
     let room = budget.memory.saturating_sub(file.weight_bytes()) / token_bytes.max(1);
     let room = usize::try_from(room).unwrap_or(usize::MAX).min(wish);
-    let least = if budget.context > 0 { budget.context } else { LEAST_CONTEXT.min(wish) };
+    let least = least(file, budget)?;
     if room < least {
         let needed = file.weight_bytes().saturating_add(token_bytes.saturating_mul(least as u64));
         return Err(Error::out_of_memory(format!(

@@ -4,8 +4,9 @@
 use super::capacity::{Budget, fit};
 use super::config::EdgeConfig;
 use super::model::{Clock, LoadedModel, ModelInfo, Rejection};
+use super::outlook::Outlook;
 use super::text::Text;
-use crate::backend::{BackendRow, Executable, LoadRequest, OpenOptions};
+use crate::backend::{BackendRow, Executable, KvType, LoadRequest, Machine, OpenOptions};
 use crate::error::{Context, Error, Result};
 use crate::format::{self, FileHeader, ModelFile, Parsed};
 use crate::graph::Graph;
@@ -215,20 +216,20 @@ impl Loader {
         Err(Error::new(error.kind(), message).because(error))
     }
 
+    /// What the model would take on such a machine. To be asked once no more prefixes are needed, before
+    /// [`Loader::open`].
+    pub fn outlook(&mut self, machine: &Machine) -> Result<Outlook> {
+        let (file, _) = self.file.as_ref().ok_or_else(|| Error::internal("no header yet"))?;
+        let candidates = self.candidates.make_contiguous();
+        Outlook::new(file, &self.config, (candidates, self.rejected.clone()), machine)
+    }
+
     /// Builds and optimizes the graph and opens the first backend that takes it.
     pub async fn open(&mut self) -> Result<()> {
         let (file, _) = self.file.as_ref().ok_or_else(|| Error::internal("no header yet"))?;
         let budget = Budget { context: self.config.max_context_tokens, memory: self.config.max_memory_bytes };
         let capacity = fit(file, &budget, self.config.kv_cache.kv_type())?;
-        let mut graph = models::build(file, &self.early, capacity)?;
-        optimize::optimize(&mut graph)?;
-        let graph = Arc::new(graph);
-        let request = LoadRequest {
-            layouts: layouts(file, &graph)?,
-            graph: Arc::clone(&graph),
-            capacity,
-            kv_type: self.config.kv_cache.kv_type(),
-        };
+        let Request { graph, load } = Request::new(file, &self.early, (capacity, self.config.kv_cache.kv_type()))?;
         let options = OpenOptions {
             threads: (self.config.threads > 0).then_some(self.config.threads),
             high_performance: true,
@@ -236,7 +237,7 @@ impl Loader {
         };
         let parts = parts(file, &graph)?;
         while let Some(row) = self.candidates.pop_front() {
-            match (row.open)(options, request.clone()).await {
+            match (row.open)(options, load.clone()).await {
                 Ok(executable) => {
                     self.opened = Some(Opened { row, executable, graph, capacity, parts });
                     return Ok(());
@@ -264,6 +265,23 @@ impl Loader {
     #[must_use]
     pub fn file(&self) -> Option<&ModelFile> {
         self.file.as_ref().map(|(file, _)| file)
+    }
+}
+
+/// A model as backends are asked for it.
+pub(super) struct Request {
+    pub graph: Arc<Graph>,
+    pub load: LoadRequest,
+}
+
+impl Request {
+    /// Builds and optimizes the graph. `early` has the values of the small tensors that shape it.
+    pub fn new(file: &ModelFile, early: &[(String, Vec<f32>)], (capacity, kv_type): (usize, KvType)) -> Result<Self> {
+        let mut graph = models::build(file, early, capacity)?;
+        optimize::optimize(&mut graph)?;
+        let graph = Arc::new(graph);
+        let load = LoadRequest { layouts: layouts(file, &graph)?, graph: Arc::clone(&graph), capacity, kv_type };
+        Ok(Self { graph, load })
     }
 }
 

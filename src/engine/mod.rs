@@ -7,6 +7,7 @@ mod edge;
 mod loader;
 mod message;
 mod model;
+mod outlook;
 mod text;
 mod vocabulary;
 
@@ -16,3 +17,4 @@ pub use edge::{Edge, TokenStream};
 pub use loader::{Loader, Need};
 pub use message::Message;
 pub use model::{ChatOptions, Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Rejection, Score};
+pub use outlook::Outlook;

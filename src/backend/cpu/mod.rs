@@ -2,6 +2,7 @@
 //! processor. Knows operators only by their trait and formats only by their table row.
 
 mod clock;
+mod estimate;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,8 @@ use crate::quant::BlockFormat;
 use clock::Clock;
 use std::sync::Arc;
 use weights::Weights;
+
+pub use estimate::estimate;
 
 /// Tokens of one forward: enough rows that unpacking weights costs little, few enough to stay in the caches.
 const MAX_TOKENS: usize = 256;
