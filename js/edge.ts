@@ -49,7 +49,7 @@ export class HanzoEdge {
    * Whether a model can be used here. Reads no more than the headers of its files; for why not, see `plan`.
    * Rejects only for wrong options, or with the signal's reason.
    */
-  static async availability(options: EdgeOptions): Promise<Availability> {
+  static async availability(options: EdgeOptions = {}): Promise<Availability> {
     return (await import('./planning.js')).availability(options);
   }
 
@@ -57,7 +57,7 @@ export class HanzoEdge {
    * What loading a model would take, told from the headers of its files before anything is downloaded. Rejects with an
    * `EdgeError` when that cannot be told: the file does not exist, or is no model of a known kind.
    */
-  static async plan(options: EdgeOptions): Promise<Plan> {
+  static async plan(options: EdgeOptions = {}): Promise<Plan> {
     return (await import('./planning.js')).plan(options);
   }
 

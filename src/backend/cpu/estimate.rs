@@ -4,6 +4,7 @@ use super::MAX_TOKENS;
 use crate::backend::{KvType, LoadRequest, Machine, MemoryUse};
 use crate::error::{Error, Result};
 use crate::graph::Dims;
+use crate::kernels::CpuMatrix;
 use crate::plan::{Loc, Plan};
 
 /// The bytes that weights and caches take, and that activations take while a long prompt is read.
@@ -13,13 +14,7 @@ pub fn estimate(_machine: &Machine, request: &LoadRequest) -> Result<MemoryUse> 
         if weight.vector {
             return product(&[4, weight.columns]);
         }
-        // A matrix too large to count is too large for every machine.
-        let counted = weight.rows.checked_mul(layout.padded_columns(weight.columns).max(1)).is_some();
-        if counted {
-            layout.plane_bytes(weight.rows, weight.columns).map(|bytes| bytes as u64).iter().sum()
-        } else {
-            u64::MAX
-        }
+        CpuMatrix::bytes_of(*layout, weight.rows, weight.columns).unwrap_or(u64::MAX)
     });
     let constants = graph.constants.iter().map(|tensor| product(tensor.shape()).saturating_mul(4));
     let element = match request.kv_type {

@@ -33,8 +33,8 @@ pub fn estimate(machine: &Machine, request: &LoadRequest) -> Result<MemoryUse> {
         scratch_bytes = scratch_bytes.saturating_add(size("activations", len as u64 * 4)?);
     }
     let weights_bytes = placement.bytes();
-    let use_ = MemoryUse { weights_bytes, kv_bytes, scratch_bytes, gpu_bytes: 0 };
-    Ok(MemoryUse { gpu_bytes: use_.total(), ..use_ })
+    let held = MemoryUse { weights_bytes, kv_bytes, scratch_bytes, gpu_bytes: 0 };
+    Ok(MemoryUse { gpu_bytes: held.total(), ..held })
 }
 
 /// The capabilities that `device.rs` finds on such a GPU in a browser.
