@@ -35,6 +35,7 @@ export async function cacheApiPlace(): Promise<Place> {
       };
       await cache.put(usedAt(name), new Response(String(Date.now())));
       return {
+        async reserve() {},
         restart: write,
         async put(start, bytes, line) {
           await cache.put(chunkAt(name, start), new Response(bytes as Uint8Array<ArrayBuffer>));

@@ -33,6 +33,7 @@ export function memoryPlace(): Place {
       const file: Kept = files.get(name) ?? { journal: '', usedMs: Date.now(), chunks: new Map() };
       files.set(name, file);
       return {
+        async reserve() {},
         async restart(journal) { file.journal = journal; },
         async put(start, bytes, line) {
           if (usedBytes() + bytes.length > MOST_BYTES) throw new Error(`more than ${MOST_BYTES} bytes are not kept in memory`);

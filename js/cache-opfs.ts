@@ -69,6 +69,12 @@ async function edit(folder: FileSystemDirectoryHandle, name: string): Promise<Pl
   }
   const add = (text: string) => writeAll(journal, new TextEncoder().encode(text), journal.getSize());
   return {
+    // A longer file counts as used, so that a browser refuses now what it would refuse in the middle.
+    async reserve(bytes) {
+      if (data.getSize() < bytes) data.truncate(bytes);
+      // Private windows of some browsers refuse without saying so.
+      if (data.getSize() < bytes) throw noSpace();
+    },
     async restart(text) {
       journal.truncate(0);
       add(text);
@@ -99,9 +105,14 @@ async function syncHandle(folder: FileSystemDirectoryHandle, name: string): Prom
 function writeAll(handle: SyncHandle, bytes: Uint8Array, start: number): void {
   for (let done = 0; done < bytes.length;) {
     const count = handle.write(bytes.subarray(done), { at: start + done });
-    if (count <= 0) throw new Error('the disk takes no more');
+    // A private window that is full was seen to answer a number beyond what it was given.
+    if (count <= 0 || count > bytes.length - done) throw noSpace();
     done += count;
   }
+}
+
+function noSpace(): DOMException {
+  return new DOMException('no space is left for this origin', 'QuotaExceededError');
 }
 
 function ignoreMissing(error: unknown): void {

@@ -32,6 +32,8 @@ export interface Place {
 
 /** A file open for writing. The bytes it is given are the caller's to change afterwards. */
 export interface PlaceEditor {
+  /** Sets so many bytes aside, where the place can do that; fails when it has not as many. */
+  reserve(bytes: number): Promise<void>;
   /** Makes this the journal. */
   restart(journal: string): Promise<void>;
   /** Writes a chunk, then adds its line to the journal. */

@@ -34,7 +34,7 @@ export class Store {
     return files.filter((file) => file !== null);
   }
 
-  /** Opens a file for writing: after `kept`, or anew. Null while another tab writes it. */
+  /** Opens a file for writing: after `kept`, or anew. Null while another tab writes it; fails where there is no room. */
   async write(identity: FileIdentity, version: Pick<JournalHeader, 'validator' | 'total'>, kept: StoredFile | null): Promise<StoreEntry | null> {
     const name = nameOf(identity.key);
     if (!kept) await this.place.remove(name).catch(() => {});
@@ -42,6 +42,12 @@ export class Store {
     if (!editor) return null;
     const header: JournalHeader = { version: 1, chunkBytes: kept?.header.chunkBytes ?? this.#chunkBytes, ...version, ...identity };
     const entry = new StoreEntry(this.place, editor, header);
+    try {
+      await editor.reserve(header.total ?? 0);
+    } catch (error) {
+      await entry.abandon(kept === null);
+      throw error;
+    }
     await entry.begin(kept?.hashes ?? []);
     return entry;
   }

@@ -7,6 +7,7 @@ import type { FileContext, FileStream, Hasher, Outcome } from './files.js';
 import { tryLock } from './locks.js';
 import type { Release } from './locks.js';
 import type { FileSpec } from './protocol.js';
+import { isQuotaFault, refusedError } from './quota.js';
 import type { StoreEntry, StoredFile } from './store.js';
 import { lockOf, takeTurn } from './turns.js';
 
@@ -147,6 +148,7 @@ class UrlFile implements FileStream {
     try {
       this.#entry = await store.write(identity, version, this.#stored);
     } catch (error) {
+      if (isQuotaFault(error) && !isUsed) throw refusedError(this.size);
       this.#openFault = error;
     }
   }
