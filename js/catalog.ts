@@ -5,7 +5,7 @@ import { EdgeError } from './errors.js';
 import { isLocked } from './locks.js';
 import { callOnce } from './opening.js';
 import { checkDownloadOptions } from './options.js';
-import { modelName } from './placing.js';
+import { storedName } from './placing.js';
 import { describeSource } from './source.js';
 import type { Store, StoredFile } from './store.js';
 import { isNode } from './support.js';
@@ -31,7 +31,7 @@ export async function downloadModel(model: ModelSource, options: DownloadOptions
 /** Removes a model from every place. */
 export async function deleteModel(model: ModelSource): Promise<void> {
   const specs = describeSource(model, () => { throw new EdgeError('invalid-argument', 'a stream is stored nowhere', { path: 'model' }); });
-  const wanted = new Set(specs.flatMap((spec) => [modelName(spec), ...(spec.kind === 'url' ? spec.urls : [])]));
+  const wanted = new Set(specs.flatMap((spec) => [storedName(spec), ...(spec.kind === 'url' ? spec.urls : [])]));
   for (const store of await everyStore()) {
     for (const { header } of await store.list()) {
       if (!wanted.has(header.model) && !wanted.has(header.url)) continue;

@@ -1,11 +1,13 @@
 // HanzoEdge: one loaded model for its users. It keeps the line to the engine's host, and opens a new one after a crash.
 
+import { chatCompletions } from './completions.js';
 import type { CallEvents, Connection } from './connection.js';
 import { EdgeError } from './errors.js';
 import { closed, guarded, openLine } from './opening.js';
-import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, plainMessages, wellFormed } from './options.js';
+import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, nameOfModel, plainMessages, wellFormed } from './options.js';
 import type { CallName, Calls, GenerateRequest } from './protocol.js';
 import { Session } from './session.js';
+import type { SessionEngine } from './session.js';
 import { TokenStreamSource } from './stream.js';
 import type { Availability, Chat, ChatMessage, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Models, Plan, SessionOptions, TokenStream } from './types.js';
 
@@ -32,7 +34,8 @@ export class HanzoEdge {
     this.#connection = connection;
     this.#line = Promise.resolve(connection);
     this.#diagnostics = diagnostics;
-    this.chat = (messages, chatOptions = {}) => this.#generate(() => chatRequest(messages, chatOptions), chatOptions);
+    const chat: SessionEngine['chat'] = (messages, chatOptions = {}) => this.#generate(() => chatRequest(messages, chatOptions), chatOptions);
+    this.chat = Object.assign(chat, { completions: chatCompletions(chat, () => this.#diagnostics.model) });
   }
 
   /**
@@ -190,5 +193,5 @@ if (typeof Symbol.asyncDispose === 'symbol') {
 async function open(options: EdgeOptions): Promise<{ connection: Connection; diagnostics: Diagnostics }> {
   const { connection, answer: facts } = await openLine('load', options);
   const wasmReason = [connection.choice.reason, facts.wasmReason].filter(Boolean).join('; ');
-  return { connection, diagnostics: { ...facts, wasmReason, worker: connection.worker } };
+  return { connection, diagnostics: { ...facts, model: nameOfModel(options), wasmReason, worker: connection.worker } };
 }

@@ -4,6 +4,24 @@ export { HanzoEdge } from './edge.js';
 export { EDGE_ERROR_CODES, EdgeError } from './errors.js';
 export type { EdgeErrorCode } from './errors.js';
 export type {
+  ChatBody,
+  ChatBodyMessage,
+  ChatCompletion,
+  ChatCompletionChoice,
+  ChatCompletionChunk,
+  ChatCompletionChunkChoice,
+  ChatCompletions,
+  ChatContentPart,
+  ChatFinishReason,
+  ChatLogprobs,
+  ChatResponseFormat,
+  ChatTokenLogprob,
+  ChatTool,
+  ChatToolCall,
+  ChatToolChoice,
+  CompletionUsage,
+} from './openai-types.js';
+export type {
   AdapterFacts,
   Availability,
   BackendName,
@@ -28,5 +46,6 @@ export type {
   Progress,
   SessionOptions,
   TextPart,
+  TokenLogprob,
   TokenStream,
 } from './types.js';

@@ -5,7 +5,7 @@ import { EdgeError } from './errors.js';
 import { BASE_CHOICE } from './modules.js';
 import type { ModuleChoice } from './modules.js';
 import type { EngineOptions, GenerateRequest, LoadOptions, PlainMessage, SamplingOptions } from './protocol.js';
-import { describeSource } from './source.js';
+import { describeSource, modelName } from './source.js';
 import type { KeepStream } from './source.js';
 import type { ChatMessage, ChatOptions, DownloadOptions, EdgeOptions, GenerateOptions, SessionOptions } from './types.js';
 
@@ -24,7 +24,7 @@ const DOWNLOAD_NAMES: NamesOf<DownloadOptions> = {
 };
 const GENERATE_NAMES: NamesOf<GenerateOptions> = {
   maxTokens: true, temperature: true, topK: true, topP: true, minP: true, repeatPenalty: true, frequencyPenalty: true,
-  presencePenalty: true, seed: true, stop: true, logitBias: true, signal: true, onProgress: true,
+  presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, logitBias: true, signal: true, onProgress: true,
 };
 const CHAT_NAMES: NamesOf<ChatOptions> = { ...GENERATE_NAMES, chatTemplateKwargs: true, prefill: true };
 const SESSION_NAMES: NamesOf<SessionOptions> = { ...CHAT_NAMES, initialPrompts: true, overflow: true };
@@ -56,6 +56,11 @@ export function checkEdgeOptions(options: EdgeOptions): void {
 export function checkDownloadOptions(options: DownloadOptions): void {
   checkNames(options, DOWNLOAD_NAMES);
   checkEdgeOptions(options);
+}
+
+/** The name of the model that these options load. */
+export function nameOfModel(options: EdgeOptions): string {
+  return modelName(describeSource(options.model ?? DEFAULT_MODEL, () => 0));
 }
 
 /** What a load request says; streams among the files stay with `keepStream`. */
@@ -139,19 +144,21 @@ function textOf(content: unknown, path: string): string {
 }
 
 function sampling(options: GenerateOptions): SamplingOptions {
-  const { signal, onProgress, stop, logitBias, ...rest } = options;
+  const { signal, onProgress, stop, logprobs, logitBias, ...rest } = options;
   checkSignal(signal);
   checkType('onProgress', onProgress, 'function');
   const result: SamplingOptions = {};
-  for (const name of ['maxTokens', 'temperature', 'topK', 'topP', 'minP', 'repeatPenalty', 'frequencyPenalty', 'presencePenalty', 'seed'] as const) {
+  for (const name of ['maxTokens', 'temperature', 'topK', 'topP', 'minP', 'repeatPenalty', 'frequencyPenalty', 'presencePenalty', 'seed', 'topLogprobs'] as const) {
     const value = rest[name];
     if (value === undefined || value === null) continue;
     // JSON knows neither NaN nor the infinities; they would arrive as "not given".
     if (typeof value !== 'number' || !Number.isFinite(value)) throw wrong(name, 'a finite number', value);
     result[name] = value;
   }
+  if (logprobs !== undefined && typeof logprobs !== 'boolean') throw wrong('logprobs', 'true or false', logprobs);
+  if (logprobs) result.logprobs = true;
   if (stop !== undefined) result.stop = stopStrings(stop);
-  if (logitBias !== undefined) result.logitBias = Object.entries(logitBias).map(([id, bias]) => biasOf(id, bias));
+  if (logitBias !== undefined) result.logitBias = Object.fromEntries(Object.entries(logitBias).map(([id, bias]) => biasOf(id, bias)));
   return result;
 }
 
@@ -164,10 +171,10 @@ function stopStrings(stop: string | readonly string[]): string[] {
   });
 }
 
-function biasOf(id: string, bias: unknown): [number, number] {
+function biasOf(id: string, bias: unknown): [string, number] {
   if (!/^\d{1,10}$/.test(id)) throw wrong('logitBias', 'token ids as keys', id);
   if (typeof bias !== 'number' || !Number.isFinite(bias)) throw wrong(`logitBias[${id}]`, 'a finite number', bias);
-  return [Number(id), bias];
+  return [id, bias];
 }
 
 /** Text without lone surrogates, which cannot be encoded. */

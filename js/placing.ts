@@ -37,11 +37,11 @@ export async function placeModel(specs: FileSpec[], context: PlacingContext): Pr
   const twice = urls.find((url, index) => urls.indexOf(url) !== index);
   if (twice !== undefined) throw new EdgeError('invalid-argument', `expected each shard once, found ${twice} twice`, { path: 'model' });
   const [first] = specs;
-  return { name: first ? modelName(first) : '', files };
+  return { name: first ? storedName(first) : '', files };
 }
 
 /** What a model is called in lists: as its user named it. */
-export function modelName(spec: FileSpec): string {
+export function storedName(spec: FileSpec): string {
   switch (spec.kind) {
     case 'hub': return hubName(spec);
     case 'url': return spec.urls[0] ?? spec.name;

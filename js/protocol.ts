@@ -3,7 +3,7 @@
 
 import { EdgeError } from './errors.js';
 import type { ErrorData } from './errors.js';
-import type { BackendName, ChatMessage, Diagnostics, EdgeOptions, FinishReason, GenerateStats, MemoryReport, Plan, Progress } from './types.js';
+import type { BackendName, ChatMessage, Diagnostics, EdgeOptions, FinishReason, GenerateStats, MemoryReport, Plan, Progress, TokenLogprob } from './types.js';
 
 /** One file of a model, ready to be opened on the engine's side. */
 export type FileSpec =
@@ -52,7 +52,10 @@ export interface SamplingOptions {
   presencePenalty?: number;
   seed?: number;
   stop?: string[];
-  logitBias?: [number, number][];
+  logprobs?: boolean;
+  topLogprobs?: number;
+  /** By token id. */
+  logitBias?: Record<string, number>;
 }
 
 /** A message as the engine reads it. */
@@ -73,6 +76,7 @@ export interface GenerateReport {
   tokens: Uint32Array;
   finishReason: FinishReason;
   usage: { promptTokens: number; completionTokens: number; cachedTokens: number };
+  logprobs?: TokenLogprob[];
   stats: GenerateStats;
 }
 
@@ -98,7 +102,7 @@ export interface Calls {
 }
 
 /** What is known once a model is loaded. */
-export type LoadedFacts = Omit<Diagnostics, 'worker'>;
+export type LoadedFacts = Omit<Diagnostics, 'worker' | 'model'>;
 
 export type CallName = keyof Calls;
 

@@ -4,11 +4,11 @@
 import { EdgeError } from './errors.js';
 import { plainMessages } from './options.js';
 import { TokenStreamSource } from './stream.js';
-import type { Chat, ChatMessage, ChatOptions, Diagnostics, EdgeSession, GenerateResult, SessionOptions, TokenStream } from './types.js';
+import type { ChatMessage, ChatOptions, Diagnostics, EdgeSession, GenerateResult, SessionOptions, TokenStream } from './types.js';
 
 /** What a session needs of its engine. */
 export interface SessionEngine {
-  readonly chat: Chat;
+  chat(messages: readonly ChatMessage[], options?: ChatOptions): TokenStream;
   readonly diagnostics: Diagnostics;
   countTokens(messages: readonly ChatMessage[]): Promise<number>;
 }

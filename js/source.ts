@@ -25,6 +25,12 @@ export function describeSource(source: ModelSource, keepStream: KeepStream): Fil
   return specs;
 }
 
+/** The name of the model that these files are: the registry's, the hub's, or the first file's without its ending. */
+export function modelName([first]: readonly FileSpec[]): string {
+  if (!first) return 'model';
+  return first.kind === 'hub' ? `${first.owner}/${first.repo}` : first.name.replace(/(-\d{5}-of-\d{5})?\.gguf$/i, '');
+}
+
 function isList(source: ModelSource): source is readonly ModelFile[] {
   return Array.isArray(source);
 }

@@ -1,6 +1,7 @@
 // The public types of the package. Only declarations: no code, and nothing of how the engine is driven.
 
 import type { EdgeErrorCode } from './errors.js';
+import type { ChatCompletions } from './openai-types.js';
 
 /** One message of a conversation. */
 export interface ChatMessage {
@@ -146,6 +147,10 @@ export interface GenerateOptions {
   presencePenalty?: number;
   seed?: number;
   stop?: string | readonly string[];
+  /** Whether the result lists the log-probability of each token. */
+  logprobs?: boolean;
+  /** How many of the most likely tokens to list with each, 0 to 20; needs `logprobs`. */
+  topLogprobs?: number;
   /** Added to the logits of these token ids. */
   logitBias?: Readonly<Record<number, number>>;
   signal?: AbortSignal;
@@ -163,12 +168,26 @@ export interface ChatOptions extends GenerateOptions {
 /** Why a generation ended. */
 export type FinishReason = 'stop' | 'length' | 'abort' | 'context';
 
+/** A token with its log-probability. */
+export interface TokenLogprob {
+  id: number;
+  /** Its text, with replacement characters where it holds part of a character. */
+  token: string;
+  bytes: number[];
+  /** Natural logarithm of its probability at temperature 1, before penalties; -9999 for an impossible token. */
+  logprob: number;
+  /** The most likely tokens at this place, the likeliest first. */
+  topLogprobs?: TokenLogprob[];
+}
+
 /** Everything about a finished generation. */
 export interface GenerateResult {
   text: string;
   tokens: Uint32Array;
   finishReason: FinishReason;
   usage: { promptTokens: number; completionTokens: number; cachedTokens: number };
+  /** One entry per token, where `logprobs` was asked for. */
+  logprobs?: TokenLogprob[];
   stats: GenerateStats;
 }
 
@@ -196,6 +215,8 @@ export interface TokenStream extends AsyncIterable<string> {
 /** Answers a conversation. */
 export interface Chat {
   (messages: readonly ChatMessage[], options?: ChatOptions): TokenStream;
+  /** The same with OpenAI's requests and answers. */
+  readonly completions: ChatCompletions;
 }
 
 /** The options of a session: those of its prompts, and how it begins. */
@@ -227,6 +248,8 @@ export type BackendName = 'webgpu' | 'cpu';
 
 /** What runs the model and why. */
 export interface Diagnostics {
+  /** The model's name: the registry's, or the file's without its ending. */
+  model: string;
   backend: BackendName;
   reason: string;
   rejected: { backend: BackendName; reason: string }[];

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { compilePackage, compileTypeScript } from '../build.mjs';
 import { chromiumPath } from './graphics.mjs';
 import { DEFAULT_MODEL, findModel, modelPath } from './models.mjs';
+import { isNewNode, needNewNode } from './node24.mjs';
 import { checkPackage } from './pack.mjs';
 import { cargoResults, tapResults } from './results.mjs';
 import { ROOT, Stop, run, say } from './shell.mjs';
@@ -26,6 +27,7 @@ export const SUITES = [
   { name: 'tsc', work: () => check(typescript) },
   { name: 'scripts', work: () => node('tests/scripts', testFiles(join(ROOT, 'tests', 'scripts'), '.test.mjs')) },
   { name: 'js', work: () => node('tests/js', testFiles(join(COMPILED, 'tests', 'js'), '.test.js')) },
+  { name: 'node24', work: node24 },
   { name: 'pack', work: () => check(checkPackage) },
   { name: 'web', work: () => node('tests/web', testFiles(join(COMPILED, 'tests', 'web'), '.test.js')) },
 ];
@@ -65,15 +67,25 @@ async function cargo(targets) {
   return withExit(cargoResults(result.output), result);
 }
 
-async function node(folder, files) {
+async function node(folder, files, program = process.execPath) {
   if (files.length === 0) {
     say(`test: ${folder} holds no tests`);
     return { passed: 0, failed: 1, skipped: [] };
   }
   // One file at a time: they share two cores, one GPU and one model.
   const args = ['--test', '--test-reporter=tap', '--test-concurrency=1', ...files];
-  const result = await run(process.execPath, args, { env: testEnvironment(), timeoutMs: SUITE_LIMIT_MS });
+  const result = await run(program, args, { env: testEnvironment(), timeoutMs: SUITE_LIMIT_MS });
   return withExit(tapResults(result.output), result);
+}
+
+/** Tests with packages that want a newer Node, and those of threads where the suite `js` could not run them all. */
+async function node24() {
+  let program;
+  const { failed } = await check(async () => { program = await needNewNode(); });
+  if (failed > 0) return { passed: 0, failed, skipped: [] };
+  const files = testFiles(join(COMPILED, 'tests', 'node24'), '.test.js');
+  const threads = isNewNode() ? [] : [join(COMPILED, 'tests', 'js', 'modules.test.js')];
+  return node('tests/node24', [...files, ...threads], program);
 }
 
 /** A runner that failed without a failed test (a compile error, a crash, its time over) counts as one failure. */
@@ -86,7 +98,7 @@ function withExit(counts, { code, timedOut }) {
 async function typescript() {
   await compilePackage();
   rmSync(COMPILED, { recursive: true, force: true });
-  const hasTests = ['js', 'web'].some((name) => existsSync(join(ROOT, 'tests', name)));
+  const hasTests = ['js', 'node24', 'web'].some((name) => existsSync(join(ROOT, 'tests', name)));
   if (hasTests) await compileTypeScript('tsconfig.tests.json');
 }
 

@@ -57,7 +57,7 @@ test('a_request_carries_text_parts_joined_and_lists_made_plain', () => {
   });
   assert.deepEqual(request, {
     kind: 'chat', messages: [{ role: 'user', content: 'ab' }], templateKwargs: { enable_thinking: false }, prefill: 'Sure',
-    sampling: { temperature: 0, stop: ['x'], logitBias: [[7, -1]] },
+    sampling: { temperature: 0, stop: ['x'], logitBias: { 7: -1 } },
   });
 });
 

@@ -1,0 +1,168 @@
+// The official `openai` package against the real default model, through `@hanzo/edge/openai`. Nothing here opens a socket.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import OpenAI, { APIError, APIUserAbortError, BadRequestError, NotFoundError } from 'openai';
+import { HanzoEdge } from '@hanzo/edge';
+import type { ChatBody, ChatCompletion, ChatCompletionChunk } from '@hanzo/edge';
+import { createFetch } from '@hanzo/edge/openai';
+
+const GRAVITY = [{ role: 'user' as const, content: 'What is gravity?' }];
+const GREEDY = { messages: GRAVITY, model: 'local', temperature: 0, max_completion_tokens: 16 };
+let edge: HanzoEdge;
+let client: OpenAI;
+let wanted: string;
+
+before(async () => {
+  edge = await HanzoEdge.init({ model: process.env.HANZO_EDGE_MODEL ?? '', backend: 'cpu', threads: 1, maxContextTokens: 512 });
+  client = new OpenAI({ apiKey: 'local', baseURL: 'http://edge.invalid/v1', fetch: createFetch(edge) });
+  wanted = (await edge.chat(GRAVITY, { temperature: 0, maxTokens: 16 }).result).text;
+});
+after(() => edge?.close());
+
+test('our_types_are_those_of_the_official_package', () => {
+  // Never run: the compiler checks both directions.
+  const check = async (theirs: OpenAI.ChatCompletionCreateParamsNonStreaming, streaming: OpenAI.ChatCompletionCreateParamsStreaming, either: OpenAI.ChatCompletionCreateParams) => {
+    const answer: OpenAI.ChatCompletion = await edge.chat.completions.create(theirs);
+    const chunks: AsyncIterable<OpenAI.ChatCompletionChunk> = await edge.chat.completions.create(streaming);
+    const body: ChatBody = either;
+    const messages: OpenAI.ChatCompletionMessageParam[] = [answer.choices[0]!.message];
+    return [chunks, body, messages, await edge.chat.completions.create(either)];
+  };
+  const whole: ChatCompletion | null = null;
+  const chunk: ChatCompletionChunk | null = null;
+  const mine: [OpenAI.ChatCompletion | null, OpenAI.ChatCompletionChunk | null] = [whole, chunk];
+  assert.equal(typeof check, 'function');
+  assert.equal(mine.length, 2);
+});
+
+test('an_answer_equals_the_engines', async () => {
+  const { data, response } = await client.chat.completions.create(GREEDY).withResponse();
+  assert.equal(response.headers.get('content-type'), 'application/json');
+  assert.equal(data.choices[0]?.message.content, wanted);
+  assert.equal(data.choices[0]?.finish_reason, 'length');
+  assert.equal(data.usage?.completion_tokens, 16);
+  assert.equal(data.usage?.prompt_tokens, await edge.countTokens(GRAVITY));
+  assert.ok((data.usage?.prompt_tokens_details?.cached_tokens ?? 0) > 0);
+  const direct = await edge.chat.completions.create(GREEDY);
+  assert.deepEqual(direct.choices, data.choices);
+});
+
+test('a_stream_joins_to_the_same_answer_and_ends_with_the_usage', async () => {
+  const stream = await client.chat.completions.create({ ...GREEDY, stream: true, stream_options: { include_usage: true } });
+  const chunks: OpenAI.ChatCompletionChunk[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  assert.ok(chunks.length > 8);
+  assert.equal(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join(''), wanted);
+  assert.deepEqual(chunks.slice(0, -2).map(({ choices }) => choices[0]?.finish_reason), chunks.slice(0, -2).map(() => null));
+  assert.equal(chunks.at(-2)?.choices[0]?.finish_reason, 'length');
+  assert.equal(chunks.at(-1)?.usage?.completion_tokens, 16);
+  const raw = await client.chat.completions.create({ ...GREEDY, stream: true }).asResponse();
+  assert.match(raw.headers.get('content-type') ?? '', /^text\/event-stream/);
+  assert.match(await raw.text(), /^data: \{.*\}\n\n(data: \{.*\}\n\n)+data: \[DONE\]\n\n$/);
+});
+
+test('the_clients_stream_helper_accumulates_it', async () => {
+  const runner = client.chat.completions.stream({ ...GREEDY, logprobs: true, top_logprobs: 2 });
+  const heard: string[] = [];
+  runner.on('content', (delta) => heard.push(delta));
+  const { choices: [choice] } = await runner.finalChatCompletion();
+  assert.equal(choice?.message.content, wanted);
+  assert.equal(heard.join(''), wanted);
+  const logprobs = choice?.logprobs?.content ?? [];
+  assert.equal(logprobs.length, 16);
+  assert.equal(new TextDecoder().decode(Uint8Array.from(logprobs.flatMap(({ bytes }) => bytes ?? []))), wanted);
+  for (const { logprob, top_logprobs: top, token } of logprobs) {
+    assert.ok(logprob <= 0 && logprob > -9999);
+    // Greedy: the chosen token is the likeliest.
+    assert.deepEqual([top.length, top[0]?.token, top[0]?.logprob], [2, token, logprob]);
+  }
+});
+
+test('several_answers_stop_strings_and_bias', async () => {
+  const { choices } = await client.chat.completions.create({ ...GREEDY, temperature: 1.5, seed: 3, n: 2, max_completion_tokens: 8 });
+  const again = await edge.chat(GRAVITY, { temperature: 1.5, seed: 4, maxTokens: 8 }).result;
+  assert.deepEqual(choices.map(({ index }) => index), [0, 1]);
+  assert.notEqual(choices[0]?.message.content, choices[1]?.message.content);
+  assert.equal(choices[1]?.message.content, again.text);
+  const stop = wanted.split(' ')[3] ?? '';
+  const cut = await client.chat.completions.create({ ...GREEDY, stop });
+  assert.equal(cut.choices[0]?.finish_reason, 'stop');
+  assert.equal(cut.choices[0]?.message.content, wanted.slice(0, wanted.indexOf(stop)));
+  const [id] = await edge.tokenize(wanted);
+  const biased = await client.chat.completions.create({ ...GREEDY, logit_bias: { [String(id)]: -100 }, logprobs: true, top_logprobs: 20 });
+  assert.ok(!biased.choices[0]?.message.content?.startsWith(wanted.split(' ')[0] ?? '-'));
+  assert.ok(JSON.stringify(biased).includes('"logprob"') && !JSON.stringify(biased.choices[0]?.logprobs).includes('null,"bytes"'));
+});
+
+test('leaving_a_stream_and_aborting_free_the_engine', async () => {
+  for await (const _ of await client.chat.completions.create({ ...GREEDY, max_completion_tokens: 300, stream: true })) break;
+  const control = new AbortController();
+  const reading = (async () => {
+    for await (const _ of await client.chat.completions.create({ ...GREEDY, max_completion_tokens: 300, stream: true }, { signal: control.signal })) control.abort();
+  })();
+  // The client ends an aborted stream without an error.
+  await reading;
+  const waiting = client.chat.completions.create({ ...GREEDY, max_completion_tokens: 300 }, { signal: AbortSignal.timeout(50) });
+  await assert.rejects(waiting, APIUserAbortError);
+  const begin = performance.now();
+  assert.equal((await client.chat.completions.create({ ...GREEDY, max_completion_tokens: 2 })).usage?.completion_tokens, 2);
+  assert.ok(performance.now() - begin < 2000, 'earlier answers were stopped');
+});
+
+test('errors_are_openais', async () => {
+  const refuses = async (body: object, kind: abstract new (...args: never) => APIError, status: number, param: string | null, message: RegExp, code = 'invalid-argument') => {
+    for (const stream of [false, true]) {
+      await assert.rejects(client.chat.completions.create({ ...GREEDY, ...body, stream }), (error) => {
+        assert.ok(error instanceof kind, String(error));
+        assert.deepEqual([error.status, error.param, error.code, error.type], [status, param, code, 'invalid_request_error']);
+        assert.match(error.message, message);
+        return true;
+      });
+    }
+  };
+  await refuses({ temperature: -1 }, BadRequestError, 400, 'temperature', /temperature: expected a number from 0/);
+  await refuses({ top_p: 2 }, BadRequestError, 400, 'top_p', /top_p: /);
+  await refuses({ max_completion_tokens: -2 }, BadRequestError, 400, 'max_completion_tokens', /max_completion_tokens: /);
+  await refuses({ audio: {} }, BadRequestError, 400, 'audio', /not supported/);
+  await refuses({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] }, BadRequestError, 400, 'messages[0].content[0]', /text/);
+  await refuses({ messages: [{ role: 'user', content: 'word '.repeat(3000) }] }, BadRequestError, 400, null, /512/, 'context_length_exceeded');
+  await assert.rejects(client.embeddings.create({ model: 'local', input: 'x' }), (error) => error instanceof NotFoundError && /embeddings is not served here; served: POST chat\/completions/.test(error.message));
+  await assert.rejects(client.models.retrieve('another'), NotFoundError);
+  const send = createFetch(edge);
+  assert.equal((await send('http://edge.invalid/v1/chat/completions')).status, 405);
+  assert.equal((await send('http://edge.invalid/v1/chat/completions', { method: 'POST', body: '{' })).status, 400);
+  assert.equal((await client.chat.completions.create({ ...GREEDY, max_completion_tokens: 1 })).usage?.completion_tokens, 1);
+});
+
+test('the_model_is_listed', async () => {
+  const { data } = await client.models.list();
+  assert.deepEqual(data.map(({ id, object }) => [id, object]), [[edge.diagnostics.model, 'model']]);
+  assert.match(edge.diagnostics.model, /^SmolLM2-135M-Instruct/);
+  assert.equal((await client.models.retrieve(edge.diagnostics.model)).id, edge.diagnostics.model);
+});
+
+test('text_completions', async () => {
+  const prompt = 'The capital of France is';
+  const options = { model: 'local', temperature: 0 };
+  const { text: sixteen } = await edge.complete(prompt, { temperature: 0, maxTokens: 16 }).result;
+  const whole = await client.completions.create({ ...options, prompt, logprobs: 1 });
+  assert.equal(whole.choices[0]?.text, sixteen);
+  assert.equal(whole.choices[0]?.logprobs?.tokens?.join(''), sixteen);
+  assert.deepEqual(whole.choices[0]?.logprobs?.text_offset?.slice(0, 2), [0, whole.choices[0]?.logprobs?.tokens?.[0]?.length]);
+  let streamed = '';
+  for await (const { choices } of await client.completions.create({ ...options, prompt, stream: true })) streamed += choices[0]?.text ?? '';
+  assert.equal(streamed, sixteen);
+  const two = await client.completions.create({ ...options, prompt: [prompt, 'One, two,'], max_tokens: 1 });
+  const { text: next } = await edge.complete('One, two,', { temperature: 0, maxTokens: 1 }).result;
+  assert.deepEqual(two.choices.map(({ text, index }) => [text, index]), [[' Paris', 0], [next, 1]]);
+  assert.equal(two.usage?.completion_tokens, 2);
+  await assert.rejects(client.completions.create({ ...options, prompt, echo: true }), BadRequestError);
+});
+
+test('a_closed_engine_answers_503_at_once', async () => {
+  const other = await HanzoEdge.init({ model: process.env.HANZO_EDGE_MODEL ?? '', backend: 'cpu', threads: 1, maxContextTokens: 64 });
+  await other.close();
+  const gone = new OpenAI({ apiKey: 'local', baseURL: 'http://edge.invalid/v1', fetch: createFetch(other) });
+  await assert.rejects(gone.chat.completions.create(GREEDY), (error) => error instanceof APIError && error.status === 503 && error.code === 'closed');
+});
