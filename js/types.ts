@@ -100,7 +100,7 @@ export interface Plan {
   contextTokens: number;
   /** Why this backend, or why it does not fit. */
   reason: string;
-  /** What `init` would fail with where it does not fit: 'out-of-memory', 'limits' or 'quota'. */
+  /** Of what there is too little where it does not fit: 'out-of-memory', 'limits' or 'quota'. */
   code?: EdgeErrorCode;
 }
 

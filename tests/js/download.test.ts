@@ -10,6 +10,8 @@ import { FileWindow } from '../../js/window.js';
 import { faultOfBeginning } from '../../js/sniff.js';
 import type { EdgeErrorCode } from '../../js/errors.js';
 import type { PlacedFile } from '../../js/files.js';
+import { ModelFiles } from '../../js/model-files.js';
+import type { Progress } from '../../js/types.js';
 import { Store } from '../../js/store.js';
 import { CHUNK_BYTES, contextOf, fails, folderOf, headerSays, readAll, spec, storeIn } from './loads.js';
 import { modelBytes, sendFile, startServer } from './server.js';
@@ -266,6 +268,24 @@ test('a_load_that_waits_for_another_can_be_aborted_and_follows_one_that_failed',
   setTimeout(() => first.abort('enough'), 60);
   const outcomes = await Promise.allSettled(loads);
   assert.deepEqual(outcomes.map((outcome) => (outcome.status === 'fulfilled' ? outcome.value.bytes.length : outcome.reason)), ['enough', 'no more', BODY.length]);
+  await server.close();
+});
+
+test('shards_in_any_order_are_counted_together_and_no_two_loads_wait_for_each_other', async () => {
+  const server = await startServer((request, response) => setTimeout(() => sendFile(request, response, BODY), 20));
+  const urls = ['a', 'b', 'c'].map((name) => `${server.url}?${name}`);
+  const load = async (order: number[]) => {
+    const steps: Progress[] = [];
+    const files = new ModelFiles(order.map((i) => spec(urls[i] ?? '')), contextOf('shards', { model: { name: 'split', files: 3 } }), (step) => steps.push(step));
+    await files.open();
+    for (const shard of order.keys()) await files.prefix(shard, 100);
+    await files.drain();
+    return { origin: files.origin, last: steps.at(-1), isHonest: steps.every(({ loaded, total }) => total === null || loaded <= total) };
+  };
+  const loads = await Promise.all([[0, 1, 2], [2, 1, 0], [1, 2, 0]].map(load));
+  assert.deepEqual(loads.map(({ origin }) => origin).sort(), ['cache', 'cache', 'network']);
+  for (const { last, isHonest } of loads) assert.deepEqual([last?.loaded, last?.total, isHonest], [3 * BODY.length, 3 * BODY.length, true]);
+  assert.equal(server.ranges.length, 3);
   await server.close();
 });
 

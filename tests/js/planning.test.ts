@@ -89,7 +89,7 @@ test('a_model_is_planned_downloaded_listed_used_offline_and_deleted', async () =
   assert.equal(await HanzoEdge.availability(options), 'unavailable');
 });
 
-test('what_does_not_fit_has_the_code_that_a_load_would_fail_with', async () => {
+test('what_does_not_fit_for_the_users_limit_has_the_code_that_a_load_fails_with', async () => {
   const options: EdgeOptions = { model: MODEL, backend: 'cpu', maxMemoryBytes: 1e6 };
   const planned = await HanzoEdge.plan(options);
   assert.deepEqual([planned.fits, planned.code], [false, 'out-of-memory']);
