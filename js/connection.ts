@@ -1,7 +1,7 @@
 // The caller's side of the line to one engine's host: numbers calls, matches answers, and notices when the host is gone.
 
 import { EdgeError, toEdgeError } from './errors.js';
-import { BASE_CHOICE, importModule, startWorker, withoutThreads } from './modules.js';
+import { BASE_CHOICE, importFault, importModule, startWorker, withoutThreads } from './modules.js';
 import type { ModuleChoice } from './modules.js';
 import { unreachable } from './protocol.js';
 import type { Call, CallName, Calls, FromHost, Port, ToHost } from './protocol.js';
@@ -93,7 +93,8 @@ export class Connection {
 
   async #openLocal(): Promise<void> {
     try {
-      const [{ EngineHost }, module] = await Promise.all([import('./engine-host.js'), importModule(this.choice.name)]);
+      const [{ EngineHost }, module] = await Promise.all([import('./engine-host.js'), importModule(this.choice.name)])
+        .catch((error: unknown) => { throw importFault(error); });
       if (this.#end) return;
       // Answers arrive as tasks of their own, never inside a call, as they do from a worker.
       const host = new EngineHost(module, (message) => queueMicrotask(() => this.#receive(message)));

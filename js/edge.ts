@@ -3,6 +3,7 @@
 import { chatCompletions } from './completions.js';
 import type { CallEvents, Connection } from './connection.js';
 import { EdgeError } from './errors.js';
+import { importFault } from './modules.js';
 import { closed, guarded, openLine } from './opening.js';
 import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, nameOfModel, plainMessages, wellFormed } from './options.js';
 import type { CallName, Calls, GenerateRequest } from './protocol.js';
@@ -11,14 +12,18 @@ import type { SessionEngine } from './session.js';
 import { TokenStreamSource } from './stream.js';
 import type { Availability, Chat, ChatMessage, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Models, Plan, SessionOptions, TokenStream } from './types.js';
 
+/** `Symbol.asyncDispose` where the user's library has it, so that projects with an older one compile too. */
+type AsyncDispose = SymbolConstructor[Extract<keyof SymbolConstructor, 'asyncDispose'>];
+export interface HanzoEdge extends Record<AsyncDispose, () => Promise<void>> {}
+
 /** A model, loaded and ready. Make one with `HanzoEdge.init`. */
 export class HanzoEdge {
   /** The models that are stored here. */
   static readonly models: Models = {
-    list: async () => (await import('./catalog.js')).listModels(),
-    download: async (model, options) => (await import('./catalog.js')).downloadModel(model, options),
-    delete: async (model) => (await import('./catalog.js')).deleteModel(model),
-    persist: async () => (await import('./catalog.js')).persistModels(),
+    list: async () => (await catalog()).listModels(),
+    download: async (model, options) => (await catalog()).downloadModel(model, options),
+    delete: async (model) => (await catalog()).deleteModel(model),
+    persist: async () => (await catalog()).persistModels(),
   };
   /** Answers a conversation, using the model's chat template. */
   readonly chat: Chat;
@@ -53,7 +58,7 @@ export class HanzoEdge {
    * Rejects only for wrong options, or with the signal's reason.
    */
   static async availability(options: EdgeOptions = {}): Promise<Availability> {
-    return (await import('./planning.js')).availability(options);
+    return (await planning()).availability(options);
   }
 
   /**
@@ -61,7 +66,7 @@ export class HanzoEdge {
    * `EdgeError` when that cannot be told: the file does not exist, or is no model of a known kind.
    */
   static async plan(options: EdgeOptions = {}): Promise<Plan> {
-    return (await import('./planning.js')).plan(options);
+    return (await planning()).plan(options);
   }
 
   /** Continues a text as it is, without a template. */
@@ -188,6 +193,10 @@ if (typeof Symbol.asyncDispose === 'symbol') {
     writable: true,
   });
 }
+
+/** What pages that only load and generate need not fetch. */
+const catalog = () => import('./catalog.js').catch((error: unknown) => { throw importFault(error); });
+const planning = () => import('./planning.js').catch((error: unknown) => { throw importFault(error); });
 
 /** Opens a line and loads the model over it. */
 async function open(options: EdgeOptions): Promise<{ connection: Connection; diagnostics: Diagnostics }> {

@@ -5,7 +5,7 @@ import type { WasmModule } from './modules.js';
 
 export const MODULE: WasmModule = {
   name: 'hanzo-edge-threads',
-  url: new URL('./hanzo-edge-threads.wasm', import.meta.url),
+  get url() { return new URL('./hanzo-edge-threads.wasm', import.meta.url); },
   glue,
   threads: { glue, start: () => new Worker(new URL('./thread.js', import.meta.url), { type: 'module' }), file: './thread.js' },
 };

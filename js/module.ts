@@ -5,7 +5,7 @@ import type { WasmModule } from './modules.js';
 
 export const MODULE: WasmModule = {
   name: 'hanzo-edge',
-  url: new URL('./hanzo-edge.wasm', import.meta.url),
+  get url() { return new URL('./hanzo-edge.wasm', import.meta.url); },
   glue,
   threads: null,
 };

@@ -4,7 +4,7 @@ import { EdgeError } from './errors.js';
 import { probeGpu } from './gpu.js';
 import type * as BaseGlue from './hanzo-edge.js';
 import type * as ThreadsGlue from './hanzo-edge-threads.js';
-import { hasRelaxedSimd, isNode, processors, threadsFault } from './support.js';
+import { hasRelaxedSimd, isNode, isServiceWorker, processors, threadsFault } from './support.js';
 import type { EdgeOptions } from './types.js';
 
 /** The modules, by the stems of their files. */
@@ -14,7 +14,8 @@ export type ModuleName = (typeof MODULE_NAMES)[number];
 /** A module with its glue. Every file that makes one is the only one that imports its glue. */
 export interface WasmModule {
   name: ModuleName;
-  url: URL;
+  /** Where the package has it. Only read when it is needed: in bundles of formats without `import.meta` it throws. */
+  readonly url: URL;
   glue: typeof BaseGlue;
   /** What its threads need; null where it has none. */
   threads: {
@@ -73,6 +74,12 @@ export async function importModule(name: ModuleName): Promise<WasmModule> {
     case 'hanzo-edge-threads': return (await import('./module-threads.js')).MODULE;
     case 'hanzo-edge-relaxed-threads': return (await import('./module-relaxed-threads.js')).MODULE;
   }
+}
+
+/** Why the engine's code could not be loaded into this thread. */
+export function importFault(error: unknown): EdgeError {
+  if (!isServiceWorker()) return new EdgeError('network', `the package's own code could not be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  return new EdgeError('not-found', 'a service worker cannot load code later: bundle it with this package into one file, without splitting', { cause: error });
 }
 
 /** Starts the worker of a module. Bundlers want every file's name spelled out. */

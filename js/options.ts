@@ -75,7 +75,7 @@ export function loadOptions(options: EdgeOptions, keepStream: KeepStream, { thre
     headers: [...new Headers(options.headers)],
     ownFetch: options.fetch !== undefined,
     wasmUrl: wasmUrl === undefined ? null : wasmUrl instanceof URL || base === undefined ? String(wasmUrl) : new URL(wasmUrl, base).href,
-    wasmBinary: options.wasmBinary ?? null,
+    wasmBinary: (options.wasmBinary as BufferSource | undefined) ?? null,
     engine: engineOptions(options, threads),
   };
 }

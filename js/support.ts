@@ -13,6 +13,12 @@ export function isWebWorker(): boolean {
   return !isNode() && scope !== undefined && globalThis instanceof scope;
 }
 
+/** Whether this code runs in a service worker, which has neither workers of its own nor `import()`. */
+export function isServiceWorker(): boolean {
+  const scope = (globalThis as { ServiceWorkerGlobalScope?: new () => object }).ServiceWorkerGlobalScope;
+  return scope !== undefined && globalThis instanceof scope;
+}
+
 /** Whether module workers can be made here. */
 export function hasWorkers(): boolean {
   return !isNode() && typeof Worker === 'function';
@@ -76,6 +82,8 @@ function relaxedDotModule(a: Int8Array, b: Int8Array): Uint8Array<ArrayBuffer> {
 export function threadsFault(): string | null {
   if (!isNode() && globalThis.crossOriginIsolated !== true) return 'the page is not cross-origin isolated (headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp)';
   if (hasOldV8()) return 'atomics are wrong in this V8 (Node 22 or Chrome 114 is the first that is right)';
+  // Without it the glue would start workers from blobs.
+  if (typeof (Atomics as { waitAsync?: unknown }).waitAsync !== 'function') return 'Atomics.waitAsync is missing here';
   // A module with a shared memory and one function: () -> () { atomic.fence }.
   const module = [0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 5, 4, 1, 3, 1, 1, 10, 7, 1, 5, 0, 254, 3, 0, 11];
   const has = typeof SharedArrayBuffer === 'function' && typeof WebAssembly === 'object' && WebAssembly.validate(new Uint8Array(module));

@@ -26,12 +26,15 @@ interface ThreadEvents {
 /** The threads of an instance. */
 export class Threads {
   readonly #module: NonNullable<WasmModule['threads']>;
+  readonly #base: URL;
   readonly #start: ThreadStart;
   readonly #running = new Set<Thread>();
   #onLeft: (() => void)[] = [];
 
-  constructor(module: NonNullable<WasmModule['threads']>, start: ThreadStart) {
+  /** `base`: the module's own place, beside which the threads' file lies. */
+  constructor(module: NonNullable<WasmModule['threads']>, base: URL, start: ThreadStart) {
     this.#module = module;
+    this.#base = base;
     this.#start = start;
   }
 
@@ -74,7 +77,7 @@ export class Threads {
         resolve(null);
       };
       try {
-        thread = startThread(this.#module, { onNews, onFault: (message) => leave(`a thread failed: ${message}`) });
+        thread = startThread(this.#module, this.#base, { onNews, onFault: (message) => leave(`a thread failed: ${message}`) });
         this.#running.add(thread);
         thread.post(this.#start);
       } catch (error) {
@@ -84,8 +87,8 @@ export class Threads {
   }
 }
 
-function startThread(module: NonNullable<WasmModule['threads']>, events: ThreadEvents): Thread {
-  return isNode() ? nodeThread(module.file, events) : webThread(module.start(), events);
+function startThread(module: NonNullable<WasmModule['threads']>, base: URL, events: ThreadEvents): Thread {
+  return isNode() ? nodeThread(new URL(module.file, base), events) : webThread(module.start(), events);
 }
 
 function webThread(worker: Worker, { onNews, onFault }: ThreadEvents): Thread {
@@ -95,9 +98,9 @@ function webThread(worker: Worker, { onNews, onFault }: ThreadEvents): Thread {
   return { post: (start) => worker.postMessage(start), end: () => {}, release: () => {} };
 }
 
-function nodeThread(file: string, { onNews, onFault }: ThreadEvents): Thread {
+function nodeThread(file: URL, { onNews, onFault }: ThreadEvents): Thread {
   // The process's own flags may not fit a file: `--input-type`, for one.
-  const worker = new (node().workers.Worker)(new URL(file, import.meta.url), { execArgv: [] });
+  const worker = new (node().workers.Worker)(file, { execArgv: [] });
   worker.on('message', onNews);
   worker.on('error', (error) => onFault(error.message));
   return { post: (start) => worker.postMessage(start), end: () => void worker.terminate(), release: () => worker.unref() };

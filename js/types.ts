@@ -3,6 +3,9 @@
 import type { EdgeErrorCode } from './errors.js';
 import type { ChatCompletions } from './openai-types.js';
 
+/** A class of the platform where the user's library declares it; nothing where it does not, as in Node without DOM types. */
+type Platform<Name extends string> = typeof globalThis extends { [Key in Name]: { prototype: infer Instance } } ? Instance : never;
+
 /** One message of a conversation. */
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant' | 'tool';
@@ -29,7 +32,7 @@ export interface ModelUrl {
 }
 
 /** One file of a model. In Node a string may also be a path. */
-export type ModelFile = string | URL | ModelUrl | Blob | Uint8Array | ReadableStream<Uint8Array> | FileSystemFileHandle;
+export type ModelFile = string | URL | ModelUrl | Blob | Uint8Array | ReadableStream<Uint8Array> | Platform<'FileSystemFileHandle'>;
 
 /**
  * What to load: a registry name, a URL, `hf:owner/repo[:quant]`, a `Blob` or `File`, bytes, a stream, a file handle,
@@ -63,13 +66,13 @@ export interface EdgeOptions {
    */
   wasmUrl?: string | URL;
   /** The bytes of the base module, hanzo-edge.wasm. */
-  wasmBinary?: BufferSource;
+  wasmBinary?: ArrayBuffer | ArrayBufferView;
   /** `false` runs in the caller's thread; a URL names a copy of the package's worker.js (or another of its workers); or a worker that runs it. */
-  worker?: boolean | string | URL | Worker;
+  worker?: boolean | string | URL | Platform<'Worker'>;
   /** Where downloads are kept. 'auto': the origin's private files, else the Cache API, else memory. In Node a folder. */
   cache?: 'auto' | 'opfs' | 'cache-api' | 'memory' | 'none';
   fetch?: typeof fetch;
-  headers?: HeadersInit;
+  headers?: ConstructorParameters<typeof Headers>[0];
   signal?: AbortSignal;
   onProgress?(progress: Progress): void;
 }

@@ -65,13 +65,26 @@ function readPanic({ glue }: WasmModule): string | undefined {
 async function start(module: WasmModule, source: WasmSource): Promise<WasmInstance> {
   if (!hasWasmSimd()) throw new EdgeError('unsupported-model', 'this platform has no WebAssembly SIMD');
   const compiled = source.binary ? await compile(source.binary, 'wasmBinary') : await fetchModule(moduleUrl(module, source.url));
+  checkFit(compiled);
   const shared = module.threads ? { memory: sharedMemory() } : {};
   try {
     const { memory } = await module.glue.default({ module_or_path: compiled, ...shared });
-    return { memory, threads: module.threads && new Threads(module.threads, { module: compiled, memory }) };
+    return { memory, threads: module.threads && new Threads(module.threads, module.url, { module: compiled, memory }) };
   } catch (error) {
-    throw new EdgeError('internal', `the WASM module does not fit this version of the package: ${messageOf(error)}`, { cause: error });
+    if (error instanceof RangeError) throw new EdgeError('out-of-memory', `the WASM module could not get its first memory: ${error.message}`, { cause: error });
+    throw misfit(messageOf(error), error);
   }
+}
+
+/** The glue keeps whatever was instantiated once, so that another module must be refused before. */
+function checkFit(compiled: WebAssembly.Module): void {
+  const names = WebAssembly.Module.exports(compiled).map(({ name }) => name);
+  const missing = ['__wbindgen_start', 'loader_new', 'engine_start', 'lastPanic'].filter((name) => !names.includes(name));
+  if (missing.length > 0) throw misfit(`it has no ${missing.join(', ')}`);
+}
+
+function misfit(reason: string, cause?: unknown): EdgeError {
+  return new EdgeError('integrity', `the WASM module does not fit this version of the package: ${reason}`, { cause });
 }
 
 /** A memory that threads share. Its largest size is reserved at once, which small devices refuse. */
@@ -87,9 +100,10 @@ function sharedMemory(): WebAssembly.Memory {
   throw new EdgeError('out-of-memory', `no memory could be shared with threads: ${messageOf(fault)}; threads: 1 needs none`, { cause: fault });
 }
 
+/** In Node a relative `wasmUrl` counts from the working folder; elsewhere the caller's side made it whole. */
 function moduleUrl(module: WasmModule, url: string | null): URL {
   if (url === null) return module.url;
-  return new URL(url.endsWith('/') ? `${url}${module.name}.wasm` : url, import.meta.url);
+  return new URL(url.endsWith('/') ? `${url}${module.name}.wasm` : url, isNode() ? node().url.pathToFileURL(`${process.cwd()}/`) : undefined);
 }
 
 async function fetchModule(url: URL): Promise<WebAssembly.Module> {
@@ -99,21 +113,30 @@ async function fetchModule(url: URL): Promise<WebAssembly.Module> {
     });
     return compile(bytes, url.href);
   }
-  const response = await fetch(url).catch((error: unknown) => {
-    throw new EdgeError('network', `the WASM module ${url.href} could not be fetched: ${messageOf(error)}`, { path: url.href, cause: error });
-  });
-  const type = response.headers.get('content-type') ?? 'no type';
+  const broken = (error: unknown) => new EdgeError('network', `the WASM module ${url.href} could not be fetched: ${messageOf(error)}`, { path: url.href, cause: error });
+  const response = await fetch(url).catch((error: unknown) => { throw broken(error); });
   if (!response.ok) throw new EdgeError('not-found', `the WASM module ${url.href} answered with HTTP status ${response.status}; see the option wasmUrl`, { path: url.href });
-  if (/^text\/html\b/i.test(type)) throw new EdgeError('not-found', `the WASM module ${url.href} answered with a web page (${type}); see the option wasmUrl`, { path: url.href });
-  return compile(await response.arrayBuffer(), url.href);
+  const bytes = await response.arrayBuffer().catch((error: unknown) => { throw broken(error); });
+  if (!startsAsWasm(bytes)) {
+    const type = response.headers.get('content-type') ?? 'no type';
+    const beginning = JSON.stringify(new TextDecoder().decode(bytes.slice(0, 16)));
+    throw new EdgeError('not-found', `the WASM module ${url.href} answered with what is no WASM module (${type}, beginning ${beginning}); see the option wasmUrl`, { path: url.href });
+  }
+  return compile(bytes, url.href);
+}
+
+/** Servers that know no such file send a web page, often with status 200; a wrong type alone does no harm. */
+function startsAsWasm(bytes: ArrayBuffer): boolean {
+  return bytes.byteLength >= 4 && new DataView(bytes).getUint32(0) === 0x0061_736d;
 }
 
 async function compile(bytes: BufferSource, path: string): Promise<WebAssembly.Module> {
   try {
     return await WebAssembly.compile(bytes);
   } catch (error) {
-    const hint = /Content Security Policy|CSP|unsafe-eval/i.test(messageOf(error)) ? " (the page's Content-Security-Policy needs script-src 'wasm-unsafe-eval')" : '';
-    throw new EdgeError('internal', `the WASM module ${path} could not be compiled: ${messageOf(error)}${hint}`, { path, cause: error });
+    const isForbidden = /Content Security Policy|CSP|unsafe-eval/i.test(messageOf(error));
+    const hint = isForbidden ? " (the page's Content-Security-Policy needs script-src 'wasm-unsafe-eval')" : ` (${bytes.byteLength} bytes)`;
+    throw new EdgeError(isForbidden ? 'internal' : 'integrity', `the WASM module ${path} could not be compiled: ${messageOf(error)}${hint}`, { path, cause: error });
   }
 }
 

@@ -13,4 +13,4 @@ export interface Site {
 export type Route = string | object | ((request: IncomingMessage, response: ServerResponse) => void);
 
 /** Serves what the routes say. */
-export function serve(routes: Record<string, Route>, options?: { port?: number; orNext?: boolean; isolated?: boolean }): Promise<Site>;
+export function serve(routes: Record<string, Route>, options?: { port?: number; orNext?: boolean; isolated?: boolean; headers?: Record<string, string>; onFile?: (path: string) => void }): Promise<Site>;

@@ -25,11 +25,12 @@ const TYPES = {
  * to an object, which is sent as JSON, or to a function, which answers `(request, response)` itself after the isolation
  * headers were set; the longest path that fits wins. Without a `port`, any free one is taken;
  * with `orNext`, the next free one after it. Pages are cross-origin isolated, unless `isolated` is false, as they are on
- * most servers. Resolves with `{ url, port, close() }`.
+ * most servers. `headers` go with every answer; `onFile` hears the path of every file that is sent. Resolves with
+ * `{ url, port, close() }`.
  */
-export async function serve(routes, { port = 0, orNext = false, isolated = true } = {}) {
+export async function serve(routes, { port = 0, orNext = false, isolated = true, headers = {}, onFile } = {}) {
   const server = createServer((request, response) => {
-    answer({ routes, isolated }, request, response).catch((error) => {
+    answer({ routes, isolated, extra: headers, onFile }, request, response).catch((error) => {
       if (!response.headersSent) response.writeHead(500);
       response.end(String(error.message ?? error));
     });
@@ -53,11 +54,12 @@ async function listen(server, first, last) {
   }
 }
 
-async function answer({ routes, isolated }, request, response) {
+async function answer({ routes, isolated, extra, onFile }, request, response) {
   const headers = {
     ...(isolated ? { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' } : {}),
     'cross-origin-resource-policy': 'same-origin',
     'cache-control': 'no-cache',
+    ...extra,
   };
   if (!['GET', 'HEAD'].includes(request.method)) return end(response, 405, { ...headers, allow: 'GET, HEAD' });
   const path = decodedPath(request.url);
@@ -70,6 +72,7 @@ async function answer({ routes, isolated }, request, response) {
   if (typeof found === 'object') return end(response, 200, { ...headers, 'content-type': TYPES['.json'] }, JSON.stringify(found));
   const info = await stat(found).catch(() => null);
   if (!info?.isFile()) return end(response, 404, headers, 'not found');
+  onFile?.(found);
   headers['content-type'] = TYPES[extname(found)] ?? 'application/octet-stream';
   headers['accept-ranges'] = 'bytes';
   headers.etag = `"${info.size}-${Math.floor(info.mtimeMs)}"`;

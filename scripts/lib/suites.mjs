@@ -8,6 +8,7 @@ import { chromiumPath } from './graphics.mjs';
 import { DEFAULT_MODEL, findModel, modelPath } from './models.mjs';
 import { isNewNode, needNewNode } from './node24.mjs';
 import { checkPackage } from './pack.mjs';
+import { needPackages } from './packages.mjs';
 import { cargoResults, tapResults } from './results.mjs';
 import { ROOT, Stop, run, say } from './shell.mjs';
 import { buildWasm } from './wasm.mjs';
@@ -29,6 +30,7 @@ export const SUITES = [
   { name: 'js', work: () => node('tests/js', testFiles(join(COMPILED, 'tests', 'js'), '.test.js')) },
   { name: 'node24', work: node24 },
   { name: 'pack', work: () => check(checkPackage) },
+  { name: 'package', work: packageInProjects },
   { name: 'web', work: () => node('tests/web', testFiles(join(COMPILED, 'tests', 'web'), '.test.js')) },
 ];
 
@@ -76,6 +78,18 @@ async function node(folder, files, program = process.execPath) {
   const args = ['--test', '--test-reporter=tap', '--test-concurrency=1', ...files];
   const result = await run(program, args, { env: testEnvironment(), timeoutMs: SUITE_LIMIT_MS });
   return withExit(tapResults(result.output), result);
+}
+
+/** Packs and installs the package once, then tries it in projects of its users' tools. */
+async function packageInProjects() {
+  const folder = join(ROOT, 'tests', 'package');
+  const { failed } = await check(async () => {
+    await needPackages(folder);
+    // Only there once the tests are compiled.
+    const { installPackage } = await import('../../tests/package/lib/install.mjs');
+    await installPackage();
+  });
+  return failed > 0 ? { passed: 0, failed, skipped: [] } : node('tests/package', testFiles(folder, '.test.mjs'));
 }
 
 /** Tests with packages that want a newer Node, and those of threads where the suite `js` could not run them all. */

@@ -1,0 +1,5 @@
+// The frame of every page.
+
+export default function Layout({ children }) {
+  return <html lang="en"><head><link rel="icon" href="data:," /></head><body>{children}</body></html>;
+}
