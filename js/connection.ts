@@ -7,11 +7,13 @@ import { unreachable } from './protocol.js';
 import type { Call, CallName, Calls, FromHost, Port, ToHost } from './protocol.js';
 import { CallerResources } from './resources.js';
 import { hasWorkers, isNode } from './support.js';
-import type { EdgeOptions, Progress } from './types.js';
+import type { EdgeOptions, Progress, ToolCallDelta } from './types.js';
 
 /** What a call hears before its answer. */
 export interface CallEvents {
   onPiece?(piece: string): void;
+  onThought?(piece: string): void;
+  onToolCall?(delta: ToolCallDelta): void;
   onProgress?(progress: Progress): void;
 }
 
@@ -118,6 +120,12 @@ export class Connection {
         break;
       case 'piece':
         this.#pending.get(message.id)?.events.onPiece?.(message.piece);
+        break;
+      case 'thought':
+        this.#pending.get(message.id)?.events.onThought?.(message.piece);
+        break;
+      case 'toolCall':
+        this.#pending.get(message.id)?.events.onToolCall?.(message.delta);
         break;
       case 'progress':
         this.#pending.get(message.id)?.events.onProgress?.(message.progress);

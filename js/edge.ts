@@ -1,16 +1,15 @@
 // HanzoEdge: one loaded model for its users. It keeps the line to the engine's host, and opens a new one after a crash.
 
-import { chatCompletions } from './completions.js';
 import type { CallEvents, Connection } from './connection.js';
 import { EdgeError } from './errors.js';
 import { importFault } from './modules.js';
 import { closed, guarded, openLine } from './opening.js';
 import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, nameOfModel, plainMessages, wellFormed } from './options.js';
+import type { ChatBody, ChatCompletions } from './openai-types.js';
 import type { CallName, Calls, GenerateRequest } from './protocol.js';
-import { Session } from './session.js';
 import type { SessionEngine } from './session.js';
 import { TokenStreamSource } from './stream.js';
-import type { Availability, Chat, ChatMessage, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Models, Plan, SessionOptions, TokenStream } from './types.js';
+import type { Availability, Chat, ChatMessage, ChatOptions, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Models, Plan, SessionOptions, TokenStream } from './types.js';
 
 /** `Symbol.asyncDispose` where the user's library has it, so that projects with an older one compile too. */
 type AsyncDispose = SymbolConstructor[Extract<keyof SymbolConstructor, 'asyncDispose'>];
@@ -40,7 +39,12 @@ export class HanzoEdge {
     this.#line = Promise.resolve(connection);
     this.#diagnostics = diagnostics;
     const chat: SessionEngine['chat'] = (messages, chatOptions = {}) => this.#generate(() => chatRequest(messages, chatOptions), chatOptions);
-    this.chat = Object.assign(chat, { completions: chatCompletions(chat, () => this.#diagnostics.model) });
+    // Most pages use one way of asking: the code of the others is loaded at its first use.
+    const create = async (body: ChatBody, options?: { signal?: AbortSignal | null }) => {
+      const { chatCompletions } = await import('./completions.js');
+      return chatCompletions(chat, () => this.#diagnostics.model).create(body, options);
+    };
+    this.chat = Object.assign(chat, { completions: { create: create as ChatCompletions['create'] } });
   }
 
   /**
@@ -78,6 +82,7 @@ export class HanzoEdge {
   async session(options: SessionOptions = {}): Promise<EdgeSession> {
     checkSessionOptions(options);
     if (this.#isClosed) throw closed();
+    const { Session } = await import('./session.js');
     const session = new Session(this, options);
     await session.measure();
     return session;
@@ -123,7 +128,7 @@ export class HanzoEdge {
   }
 
   /** Starts a generation now; `makeRequest` may throw, which the stream then reports. */
-  #generate(makeRequest: () => GenerateRequest, options: GenerateOptions): TokenStream {
+  #generate(makeRequest: () => GenerateRequest, options: ChatOptions): TokenStream {
     let cancel = () => {};
     const source = new TokenStreamSource(() => cancel());
     const { signal } = options;
@@ -147,7 +152,12 @@ export class HanzoEdge {
     signal?.addEventListener('abort', onAbort, { once: true });
     const start = async () => {
       const connection = await this.#connected();
-      const events: CallEvents = { onPiece: (piece) => source.push(piece), onProgress: guarded(options.onProgress) };
+      const events: CallEvents = {
+        onPiece: (piece) => source.push(piece),
+        onProgress: guarded('onProgress', options.onProgress),
+        onThought: guarded('onReasoning', options.onReasoning),
+        onToolCall: guarded('onToolCallDelta', options.onToolCallDelta),
+      };
       const call = connection.call('generate', request, events);
       cancel = () => call.cancel();
       if (isCancelled) cancel();

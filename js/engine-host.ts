@@ -4,6 +4,8 @@
 
 import { EdgeError, toErrorData } from './errors.js';
 import type { ErrorData } from './errors.js';
+import { Grammars } from './grammars.js';
+import type { Follower } from './grammars.js';
 import type { Generation } from './hanzo-edge.js';
 import { loadModel } from './loading.js';
 import type { Loaded } from './loading.js';
@@ -17,7 +19,7 @@ import { storeModel } from './storing.js';
 import { isNode } from './support.js';
 import { surveyModel } from './survey.js';
 import { callExport, hasTrapped } from './traps.js';
-import type { MemoryReport } from './types.js';
+import type { MemoryReport, ToolCallDelta } from './types.js';
 import { startWasm, stopped, trapOf } from './wasm.js';
 import type { WasmInstance } from './wasm.js';
 
@@ -25,6 +27,10 @@ import type { WasmInstance } from './wasm.js';
 type GenerationEvent =
   | { event: 'prompt'; done: number; total: number }
   | { event: 'piece'; piece: string }
+  | { event: 'thought'; piece: string }
+  | { event: 'toolCall'; delta: ToolCallDelta }
+  /** The grammar has to say what may come next. */
+  | { event: 'mask'; accepted: number[] }
   | { event: 'done'; result: Omit<GenerateReport, 'tokens'> & { tokens: number[] } };
 
 /** What can be cancelled of a call. */
@@ -43,6 +49,7 @@ export class EngineHost {
   /** Threads of the module that work for this engine. */
   #threads = 0;
   #loaded: Loaded | null = null;
+  #grammars: Grammars | null = null;
   #isClosed = false;
   /** The last call into the module and the last generation: the next one waits for it. */
   #lastCall: Promise<unknown> = Promise.resolve();
@@ -135,6 +142,7 @@ export class EngineHost {
       }
       loaded.gpu?.onLost((reason) => this.#crash({ code: 'device-lost', message: `the GPU device was lost: ${reason}` }, false));
       this.#loaded = loaded;
+      this.#grammars = new Grammars(options.grammarWasmUrl, () => this.#exclusive(({ engine }) => engine.grammarVocabulary()));
       return { ...loaded.facts, wasmReason: fault ?? '' };
     } catch (error) {
       if (!hasTrapped()) void this.#releaseThreads();
@@ -151,7 +159,10 @@ export class EngineHost {
   async #generateNow(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
     const generation = await this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
     running.generation = generation;
+    let grammar: Follower | null = null;
     try {
+      const wanted = generation.grammar();
+      grammar = wanted && this.#grammars ? await this.#grammars.open(wanted) : null;
       for (;;) {
         if (running.control.signal.aborted) generation.cancel();
         const event = JSON.parse(await this.#exclusive(() => generation.next())) as GenerationEvent;
@@ -162,6 +173,15 @@ export class EngineHost {
           case 'piece':
             this.#post({ type: 'piece', id, piece: event.piece });
             break;
+          case 'thought':
+            this.#post({ type: 'thought', id, piece: event.piece });
+            break;
+          case 'toolCall':
+            this.#post({ type: 'toolCall', id, delta: event.delta });
+            break;
+          case 'mask':
+            generation.supplyMask(grammar?.mask(event.accepted) ?? new Uint32Array());
+            continue;
           case 'done':
             return { ...event.result, tokens: Uint32Array.from(event.result.tokens) };
           default:
@@ -171,6 +191,7 @@ export class EngineHost {
       }
     } finally {
       running.generation = null;
+      grammar?.free();
       if (!hasTrapped()) generation.free();
     }
   }
@@ -208,6 +229,7 @@ export class EngineHost {
     this.#loaded = null;
     if (!hasTrapped()) {
       loaded?.engine.free();
+      this.#grammars?.free();
       await this.#releaseThreads();
     }
     loaded?.gpu?.destroy();

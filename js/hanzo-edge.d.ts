@@ -25,6 +25,8 @@ export class Engine {
   countTokens(messages: string): number;
   /** `request`: JSON of a GenerateRequest. */
   start(request: string): Generation;
+  /** The vocabulary as the grammar module takes it. */
+  grammarVocabulary(): Uint8Array;
   /** The most likely next token after each token. */
   score(ids: Uint32Array): Promise<Uint32Array>;
   /** JSON of EngineFacts. */
@@ -39,6 +41,10 @@ export class Generation {
   private constructor();
   /** JSON of a GenerationEvent. */
   next(): Promise<string>;
+  /** JSON of what the answer has to follow, for the grammar module; undefined when it is free. */
+  grammar(): string | undefined;
+  /** Answers a 'mask' event. */
+  supplyMask(bits: Uint32Array): void;
   cancel(): void;
   free(): void;
 }

@@ -78,8 +78,10 @@ export async function importModule(name: ModuleName): Promise<WasmModule> {
 
 /** Why the engine's code could not be loaded into this thread. */
 export function importFault(error: unknown): EdgeError {
-  if (!isServiceWorker()) return new EdgeError('network', `the package's own code could not be loaded: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
-  return new EdgeError('not-found', 'a service worker cannot load code later: bundle it with this package into one file, without splitting', { cause: error });
+  const detail = error instanceof Error ? error.message : String(error);
+  // Browsers have no code for it: `import()` is not there for service workers.
+  if (!isServiceWorker() || !/import/.test(detail)) return new EdgeError('network', `the package's own code could not be loaded: ${detail}`, { cause: error });
+  return new EdgeError('not-found', `a service worker cannot load code later: bundle it with this package into one file, without splitting (${detail})`, { cause: error });
 }
 
 /** Starts the worker of a module. Bundlers want every file's name spelled out. */

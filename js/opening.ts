@@ -5,7 +5,7 @@ import { EdgeError, toEdgeError } from './errors.js';
 import { chooseModule } from './modules.js';
 import { loadOptions } from './options.js';
 import type { Calls, LoadOptions } from './protocol.js';
-import type { EdgeOptions, Progress } from './types.js';
+import type { EdgeOptions } from './types.js';
 
 /** The calls that need no model. */
 export type FirstCall = { [Name in keyof Calls]: Calls[Name]['request'] extends LoadOptions ? Name : never }[keyof Calls];
@@ -21,7 +21,7 @@ export async function openLine<Name extends FirstCall>(name: Name, options: Edge
   signal?.addEventListener('abort', stop, { once: true });
   try {
     const request: Calls[FirstCall]['request'] = loadOptions(options, (stream) => connection.resources.keep(stream), connection.choice);
-    const answer = await connection.call(name, request, { onProgress: guarded(options.onProgress) }).answer;
+    const answer = await connection.call(name, request, { onProgress: guarded('onProgress', options.onProgress) }).answer;
     return { connection, answer };
   } catch (error) {
     signal?.throwIfAborted();
@@ -41,13 +41,13 @@ export async function callOnce<Name extends FirstCall>(name: Name, options: Edge
 }
 
 /** A callback whose faults stay its own: a load or an answer does not fail because a progress bar did. */
-export function guarded(callback: ((progress: Progress) => void) | undefined): (progress: Progress) => void {
+export function guarded<News>(name: string, callback: ((news: News) => void) | undefined): (news: News) => void {
   let hasFailed = false;
-  return (progress) => {
+  return (news) => {
     try {
-      callback?.(progress);
+      callback?.(news);
     } catch (error) {
-      if (!hasFailed) console.error('onProgress failed:', error);
+      if (!hasFailed) console.error(`${name} failed:`, error);
       hasFailed = true;
     }
   };

@@ -7,7 +7,8 @@ import type { ModuleChoice } from './modules.js';
 import type { EngineOptions, GenerateRequest, LoadOptions, PlainMessage, SamplingOptions } from './protocol.js';
 import { describeSource, modelName } from './source.js';
 import type { KeepStream } from './source.js';
-import type { ChatMessage, ChatOptions, DownloadOptions, EdgeOptions, GenerateOptions, SessionOptions } from './types.js';
+import { plainJson, plainResponseFormat, plainToolChoice, plainTools } from './structured.js';
+import type { ChatMessage, ChatOptions, DownloadOptions, EdgeOptions, GenerateOptions, SessionOptions, ToolCall } from './types.js';
 
 const DEFAULT_MODEL = 'smollm2-135m-instruct';
 
@@ -16,7 +17,7 @@ type NamesOf<T> = { [Name in keyof Required<T>]: true };
 
 const EDGE_NAMES: NamesOf<EdgeOptions> = {
   model: true, quantization: true, kvCache: true, maxContextTokens: true, maxMemoryBytes: true, backend: true, threads: true,
-  powerPreference: true, chatTemplate: true, wasmUrl: true, wasmBinary: true, worker: true, cache: true, fetch: true,
+  powerPreference: true, chatTemplate: true, wasmUrl: true, grammarWasmUrl: true, wasmBinary: true, worker: true, cache: true, fetch: true,
   headers: true, signal: true, onProgress: true,
 };
 const DOWNLOAD_NAMES: NamesOf<DownloadOptions> = {
@@ -24,9 +25,12 @@ const DOWNLOAD_NAMES: NamesOf<DownloadOptions> = {
 };
 const GENERATE_NAMES: NamesOf<GenerateOptions> = {
   maxTokens: true, temperature: true, topK: true, topP: true, minP: true, repeatPenalty: true, frequencyPenalty: true,
-  presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, logitBias: true, signal: true, onProgress: true,
+  presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, logitBias: true, responseFormat: true,
+  signal: true, onProgress: true,
 };
-const CHAT_NAMES: NamesOf<ChatOptions> = { ...GENERATE_NAMES, chatTemplateKwargs: true, prefill: true };
+const CHAT_NAMES: NamesOf<ChatOptions> = {
+  ...GENERATE_NAMES, tools: true, toolChoice: true, onToolCallDelta: true, onReasoning: true, chatTemplateKwargs: true, prefill: true,
+};
 const SESSION_NAMES: NamesOf<SessionOptions> = { ...CHAT_NAMES, initialPrompts: true, overflow: true };
 
 const CHOICES = {
@@ -65,8 +69,8 @@ export function nameOfModel(options: EdgeOptions): string {
 
 /** What a load request says; streams among the files stay with `keepStream`. */
 export function loadOptions(options: EdgeOptions, keepStream: KeepStream, { threads }: ModuleChoice = BASE_CHOICE): LoadOptions {
-  const base = typeof location === 'undefined' ? undefined : location.href;
-  const { powerPreference, wasmUrl } = options;
+  const { powerPreference } = options;
+  const wasmUrl = absoluteUrl(options.wasmUrl);
   return {
     files: describeSource(options.model ?? DEFAULT_MODEL, keepStream),
     backend: options.backend ?? 'auto',
@@ -74,10 +78,17 @@ export function loadOptions(options: EdgeOptions, keepStream: KeepStream, { thre
     cache: options.cache ?? 'auto',
     headers: [...new Headers(options.headers)],
     ownFetch: options.fetch !== undefined,
-    wasmUrl: wasmUrl === undefined ? null : wasmUrl instanceof URL || base === undefined ? String(wasmUrl) : new URL(wasmUrl, base).href,
+    wasmUrl,
+    grammarWasmUrl: absoluteUrl(options.grammarWasmUrl) ?? (wasmUrl?.endsWith('/') ? wasmUrl : null),
     wasmBinary: (options.wasmBinary as BufferSource | undefined) ?? null,
     engine: engineOptions(options, threads),
   };
+}
+
+/** A URL of the page's as a worker finds it too. */
+function absoluteUrl(url: string | URL | undefined): string | null {
+  if (url === undefined) return null;
+  return url instanceof URL || typeof location === 'undefined' ? String(url) : new URL(url, location.href).href;
 }
 
 function engineOptions({ maxContextTokens, maxMemoryBytes, kvCache, chatTemplate }: EdgeOptions, threads: number): EngineOptions {
@@ -95,12 +106,16 @@ export function chatRequest(messages: readonly ChatMessage[], options: ChatOptio
   checkNames(options, CHAT_NAMES);
   checkType('prefill', options.prefill, 'string');
   checkType('chatTemplateKwargs', options.chatTemplateKwargs, 'object');
-  const { chatTemplateKwargs, prefill } = options;
+  checkType('onToolCallDelta', options.onToolCallDelta, 'function');
+  checkType('onReasoning', options.onReasoning, 'function');
+  const { chatTemplateKwargs, prefill, tools, toolChoice } = options;
   return {
     kind: 'chat',
     messages: plainMessages(messages),
     ...(chatTemplateKwargs ? { templateKwargs: { ...chatTemplateKwargs } } : {}),
     ...(prefill ? { prefill } : {}),
+    ...(tools ? { tools: plainTools(tools) } : {}),
+    ...(toolChoice ? { toolChoice: plainToolChoice(toolChoice) } : {}),
     sampling: sampling(options),
   };
 }
@@ -127,10 +142,19 @@ export function plainMessages(messages: readonly ChatMessage[]): PlainMessage[] 
 
 function plainMessage(message: unknown, path: string): PlainMessage {
   if (typeof message !== 'object' || message === null) throw wrong(path, '{ role, content }', message);
-  const { role, content, name } = message as Partial<ChatMessage>;
+  const { role, content, name, tool_calls: calls, tool_call_id: callId } = message as Partial<ChatMessage>;
   if (!CHOICES.role.includes(role as 'user')) throw wrong(`${path}.role`, CHOICES.role.join(', '), role);
   checkType(`${path}.name`, name, 'string');
-  return { role: role as PlainMessage['role'], content: wellFormed(textOf(content, `${path}.content`)), ...(name === undefined ? {} : { name }) };
+  checkType(`${path}.tool_call_id`, callId, 'string');
+  const hasCalls = role === 'assistant' && Array.isArray(calls) && calls.length > 0;
+  const isEmpty = hasCalls && (content === null || content === undefined);
+  return {
+    role: role as PlainMessage['role'],
+    content: isEmpty ? null : wellFormed(textOf(content, `${path}.content`)),
+    ...(name === undefined ? {} : { name }),
+    ...(hasCalls ? { tool_calls: plainJson(calls, `${path}.tool_calls`) as ToolCall[] } : {}),
+    ...(callId === undefined ? {} : { tool_call_id: callId }),
+  };
 }
 
 function textOf(content: unknown, path: string): string {
@@ -144,7 +168,7 @@ function textOf(content: unknown, path: string): string {
 }
 
 function sampling(options: GenerateOptions): SamplingOptions {
-  const { signal, onProgress, stop, logprobs, logitBias, ...rest } = options;
+  const { signal, onProgress, stop, logprobs, logitBias, responseFormat, ...rest } = options;
   checkSignal(signal);
   checkType('onProgress', onProgress, 'function');
   const result: SamplingOptions = {};
@@ -159,6 +183,7 @@ function sampling(options: GenerateOptions): SamplingOptions {
   if (logprobs) result.logprobs = true;
   if (stop !== undefined) result.stop = stopStrings(stop);
   if (logitBias !== undefined) result.logitBias = Object.fromEntries(Object.entries(logitBias).map(([id, bias]) => biasOf(id, bias)));
+  if (responseFormat !== undefined && responseFormat !== null) result.responseFormat = plainResponseFormat(responseFormat);
   return result;
 }
 

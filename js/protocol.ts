@@ -3,7 +3,7 @@
 
 import { EdgeError } from './errors.js';
 import type { ErrorData } from './errors.js';
-import type { BackendName, ChatMessage, Diagnostics, EdgeOptions, FinishReason, GenerateStats, MemoryReport, Plan, Progress, TokenLogprob } from './types.js';
+import type { BackendName, ChatMessage, Diagnostics, EdgeOptions, FinishReason, GenerateStats, MemoryReport, Plan, Progress, TokenLogprob, ToolCall, ToolCallDelta } from './types.js';
 
 /** One file of a model, ready to be opened on the engine's side. */
 export type FileSpec =
@@ -27,6 +27,7 @@ export interface LoadOptions {
   /** Whether the caller gave a fetch of its own, which then makes every request. */
   ownFetch: boolean;
   wasmUrl: string | null;
+  grammarWasmUrl: string | null;
   wasmBinary: BufferSource | null;
   engine: EngineOptions;
 }
@@ -56,23 +57,28 @@ export interface SamplingOptions {
   topLogprobs?: number;
   /** By token id. */
   logitBias?: Record<string, number>;
+  responseFormat?: Record<string, unknown>;
 }
 
 /** A message as the engine reads it. */
 export interface PlainMessage {
   role: ChatMessage['role'];
-  content: string;
+  content: string | null;
   name?: string;
+  tool_calls?: ToolCall[];
+  tool_call_id?: string;
 }
 
 /** What to generate. */
 export type GenerateRequest =
-  | { kind: 'chat'; messages: PlainMessage[]; templateKwargs?: Record<string, unknown>; prefill?: string; sampling: SamplingOptions }
+  | { kind: 'chat'; messages: PlainMessage[]; templateKwargs?: Record<string, unknown>; tools?: unknown[]; toolChoice?: unknown; prefill?: string; sampling: SamplingOptions }
   | { kind: 'complete'; prompt: string; sampling: SamplingOptions };
 
 /** A finished generation as the engine reports it. */
 export interface GenerateReport {
   text: string;
+  reasoning?: string;
+  toolCalls?: ToolCall[];
   tokens: Uint32Array;
   finishReason: FinishReason;
   usage: { promptTokens: number; completionTokens: number; cachedTokens: number };
@@ -123,6 +129,8 @@ export type FromHost =
   | { type: 'answer'; id: number; value: Calls[CallName]['answer'] }
   | { type: 'error'; id: number; error: ErrorData }
   | { type: 'piece'; id: number; piece: string }
+  | { type: 'thought'; id: number; piece: string }
+  | { type: 'toolCall'; id: number; delta: ToolCallDelta }
   | { type: 'progress'; id: number; progress: Progress }
   | { type: 'fetch'; resource: number; url: string; headers: [string, string][] }
   | { type: 'pull'; resource: number }

@@ -142,7 +142,8 @@ export class Session extends EventTarget implements EdgeSession {
 
   #remember(added: readonly ChatMessage[], answer: string, result: GenerateResult): void {
     if (this.#isDestroyed) return;
-    this.#turns.push(...added, { role: 'assistant', content: answer });
+    const calls = result.toolCalls ? { tool_calls: result.toolCalls } : {};
+    this.#turns.push(...added, { role: 'assistant', content: answer, ...calls });
     this.#usage = result.usage.promptTokens + result.usage.completionTokens;
   }
 

@@ -9,10 +9,67 @@ type Platform<Name extends string> = typeof globalThis extends { [Key in Name]: 
 /** One message of a conversation. */
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant' | 'tool';
-  /** Text, or a list of text parts, which are joined. */
-  content: string | readonly TextPart[];
+  /** Text, or a list of text parts, which are joined. An assistant's turn that calls functions may have none. */
+  content?: string | readonly TextPart[] | null;
   name?: string;
+  /** In an assistant's turn: the functions it called. */
+  tool_calls?: readonly ToolCall[];
+  /** In a turn of the role 'tool': the call whose result it holds. */
+  tool_call_id?: string;
 }
+
+/** A function that the model may call. */
+export interface Tool {
+  type: 'function';
+  function: {
+    /** 1 to 64 letters, digits, `_`, `-` and `.`. */
+    name: string;
+    description?: string;
+    /** A JSON schema of the arguments, an object's, or a schema object with `toJSONSchema()`. */
+    parameters?: Readonly<Record<string, unknown>> | SchemaObject;
+    strict?: boolean | null;
+  };
+}
+
+/** Whether the model calls functions: it decides, it does not, it calls one or more, or it calls this one. */
+export type ToolChoice = 'auto' | 'none' | 'required' | { type: 'function'; function: { name: string } };
+
+/** A call of a function. */
+export interface ToolCall {
+  id: string;
+  type: 'function';
+  function: {
+    name: string;
+    /** JSON; as far as it came where the answer was cut. */
+    arguments: string;
+  };
+}
+
+/** What a piece of an answer adds to a call. `id` and `name` come once, with the first piece of the call. */
+export interface ToolCallDelta {
+  /** The number of the call in the answer. */
+  index: number;
+  id?: string;
+  name?: string;
+  /** To be appended to the arguments. */
+  argumentsDelta: string;
+}
+
+/** A schema of a validation library, such as Zod's, that can say itself as a JSON schema. */
+export type SchemaObject = { toJSONSchema(): unknown } | { toJsonSchema(): unknown };
+
+/**
+ * What the answer has to be: text, any JSON object, JSON that a schema accepts (in OpenAI's form or the short one), what
+ * a regular expression matches, or what the rule `start` of a Lark grammar derives. A schema object stands for its schema.
+ */
+export type ResponseFormat =
+  | { type: 'text' }
+  | { type: 'json_object' }
+  | { type: 'json_schema'; json_schema: { name?: string; description?: string; strict?: boolean | null; schema?: Readonly<Record<string, unknown>> | SchemaObject } }
+  | { type: 'json_schema'; schema: Readonly<Record<string, unknown>> | SchemaObject }
+  | { type: 'regex'; regex: string | RegExp }
+  | { type: 'grammar'; grammar: string }
+  | SchemaObject;
 
 /** A part of a message's content. */
 export interface TextPart {
@@ -65,6 +122,8 @@ export interface EdgeOptions {
    * under its own name, or the base module under another.
    */
   wasmUrl?: string | URL;
+  /** The grammar engine's module, hanzo-edge-grammar.wasm, which is fetched when it is first needed. */
+  grammarWasmUrl?: string | URL;
   /** The bytes of the base module, hanzo-edge.wasm. */
   wasmBinary?: ArrayBuffer | ArrayBufferView;
   /** `false` runs in the caller's thread; a URL names a copy of the package's worker.js (or another of its workers); or a worker that runs it. */
@@ -156,12 +215,22 @@ export interface GenerateOptions {
   topLogprobs?: number;
   /** Added to the logits of these token ids. */
   logitBias?: Readonly<Record<number, number>>;
+  /** What the answer has to be; see `ResponseFormat`. */
+  responseFormat?: ResponseFormat;
   signal?: AbortSignal;
   onProgress?(progress: Progress): void;
 }
 
 /** The options of one chat answer. */
 export interface ChatOptions extends GenerateOptions {
+  /** Functions that the model may call. */
+  tools?: readonly Tool[];
+  /** Default: 'auto'. */
+  toolChoice?: ToolChoice;
+  /** Hears of calls as they are written. */
+  onToolCallDelta?(delta: ToolCallDelta): void;
+  /** Hears what the model thinks before it answers, piece by piece. */
+  onReasoning?(piece: string): void;
   /** Further variables for the chat template. */
   chatTemplateKwargs?: Readonly<Record<string, unknown>>;
   /** The beginning of the answer, which the model continues; not part of the result's text. */
@@ -169,7 +238,7 @@ export interface ChatOptions extends GenerateOptions {
 }
 
 /** Why a generation ended. */
-export type FinishReason = 'stop' | 'length' | 'abort' | 'context';
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'abort' | 'context';
 
 /** A token with its log-probability. */
 export interface TokenLogprob {
@@ -186,6 +255,10 @@ export interface TokenLogprob {
 /** Everything about a finished generation. */
 export interface GenerateResult {
   text: string;
+  /** What the model thought before it answered, where it says so. */
+  reasoning?: string;
+  /** The functions it called, all whole where `finishReason` is 'tool_calls'. */
+  toolCalls?: ToolCall[];
   tokens: Uint32Array;
   finishReason: FinishReason;
   usage: { promptTokens: number; completionTokens: number; cachedTokens: number };

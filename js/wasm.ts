@@ -64,7 +64,7 @@ function readPanic({ glue }: WasmModule): string | undefined {
 
 async function start(module: WasmModule, source: WasmSource): Promise<WasmInstance> {
   if (!hasWasmSimd()) throw new EdgeError('unsupported-model', 'this platform has no WebAssembly SIMD');
-  const compiled = source.binary ? await compile(source.binary, 'wasmBinary') : await fetchModule(moduleUrl(module, source.url));
+  const compiled = source.binary ? await compile(source.binary, 'wasmBinary') : await fetchModule(moduleUrl(module, source.url), 'wasmUrl');
   checkFit(compiled);
   const shared = module.threads ? { memory: sharedMemory() } : {};
   try {
@@ -101,12 +101,13 @@ function sharedMemory(): WebAssembly.Memory {
 }
 
 /** In Node a relative `wasmUrl` counts from the working folder; elsewhere the caller's side made it whole. */
-function moduleUrl(module: WasmModule, url: string | null): URL {
+export function moduleUrl(module: { name: string; url: URL }, url: string | null): URL {
   if (url === null) return module.url;
   return new URL(url.endsWith('/') ? `${url}${module.name}.wasm` : url, isNode() ? node().url.pathToFileURL(`${process.cwd()}/`) : undefined);
 }
 
-async function fetchModule(url: URL): Promise<WebAssembly.Module> {
+/** Fetches and compiles a module; `option` says where else it may come from. */
+export async function fetchModule(url: URL, option: string): Promise<WebAssembly.Module> {
   if (url.protocol === 'file:' && isNode()) {
     const bytes = await node().fs.readFile(url).catch((error: unknown) => {
       throw new EdgeError('not-found', `the WASM module could not be read: ${messageOf(error)}`, { path: url.href, cause: error });
@@ -115,12 +116,12 @@ async function fetchModule(url: URL): Promise<WebAssembly.Module> {
   }
   const broken = (error: unknown) => new EdgeError('network', `the WASM module ${url.href} could not be fetched: ${messageOf(error)}`, { path: url.href, cause: error });
   const response = await fetch(url).catch((error: unknown) => { throw broken(error); });
-  if (!response.ok) throw new EdgeError('not-found', `the WASM module ${url.href} answered with HTTP status ${response.status}; see the option wasmUrl`, { path: url.href });
+  if (!response.ok) throw new EdgeError('not-found', `the WASM module ${url.href} answered with HTTP status ${response.status}; see the option ${option}`, { path: url.href });
   const bytes = await response.arrayBuffer().catch((error: unknown) => { throw broken(error); });
   if (!startsAsWasm(bytes)) {
     const type = response.headers.get('content-type') ?? 'no type';
     const beginning = JSON.stringify(new TextDecoder().decode(bytes.slice(0, 16)));
-    throw new EdgeError('not-found', `the WASM module ${url.href} answered with what is no WASM module (${type}, beginning ${beginning}); see the option wasmUrl`, { path: url.href });
+    throw new EdgeError('not-found', `the WASM module ${url.href} answered with what is no WASM module (${type}, beginning ${beginning}); see the option ${option}`, { path: url.href });
   }
   return compile(bytes, url.href);
 }

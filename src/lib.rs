@@ -22,13 +22,14 @@ pub mod shader;
 pub mod tensor;
 pub mod text;
 #[cfg(target_arch = "wasm32")]
+#[cfg_attr(feature = "grammar-module", path = "web/grammar.rs")]
 pub mod web;
 
 pub use engine::{Backend, ChatOptions, EdgeConfig, KvCache, Message, Model, Quantization};
 #[cfg(not(target_arch = "wasm32"))]
 pub use engine::{Edge, TokenStream};
 pub use error::{Error, ErrorKind, Result};
-pub use generate::{FinishReason, GenerateOptions, GenerateResult};
+pub use generate::{FinishReason, GenerateOptions, GenerateResult, Grammar};
 
 /// The examples of README.md, compiled with the documentation tests.
 #[cfg(doctest)]

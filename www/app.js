@@ -1,115 +1,48 @@
-// The demo page: connects the model card, the conversation and the settings. Uses nothing but the package's public API.
+// The demo page: connects the views to the one loaded model. Uses nothing but the package's public API.
 
-import { makeConversation } from './conversation.js';
+import { makeBench } from './bench.js';
+import { makeChat } from './chat.js';
+import { byId } from './dom.js';
+import { makeEngine } from './engine.js';
+import { BACKENDS, rate } from './format.js';
 import { makeModelCard } from './model.js';
 import { makeSettings } from './settings.js';
+import { startViews } from './views.js';
 
-const IDEAS = ['What is gravity?', 'Write a short poem about rain on a tin roof.', 'Explain photosynthesis to a child.', 'Give me three ideas for a quick dinner.'];
-const BACKENDS = { webgpu: 'WebGPU', cpu: 'CPU' };
-const byId = (id) => document.getElementById(id);
-const input = byId('input');
+const engine = makeEngine();
+const settings = makeSettings();
+const card = makeModelCard(engine);
+const chat = makeChat({ engine, settings, load: card.load, onSpeed: showSpeed });
+makeBench({ engine, onSpeed: showSpeed });
 
-let edge = null;
-/** A question asked before the model was there. */
-let waiting = null;
-
-const settings = makeSettings({ onUnload: unload });
-const conversation = makeConversation({ settings, onChange: update, onStats: showStats });
-const card = makeModelCard({
-  backend: () => new URLSearchParams(location.search).get('backend') ?? settings.backend(),
-  onReady(loaded) {
-    edge = loaded;
-    conversation.use(edge);
-    showFacts();
-    update();
-    input.focus();
-    if (waiting !== null) ask(waiting);
-  },
-});
-
-function ask(text) {
-  if (text.trim() === '' || conversation.isBusy) return;
-  if (!edge) {
-    waiting = text;
-    input.value = text;
-    card.load();
-    return;
-  }
-  waiting = null;
-  input.value = '';
-  fit();
-  conversation.send(text.trim());
+/** The chip in the bar: what computes, and how fast it last was. */
+function showSpeed(speed) {
+  if (!engine.edge) return;
+  byId('chip-text').textContent = BACKENDS[engine.edge.diagnostics.backend] + (speed ? ` · ${rate(speed)} tokens/s` : '');
 }
 
-/** Shows and enables what the state calls for. */
-function update() {
-  const { isBusy, isEmpty } = conversation;
-  byId('welcome').hidden = !isEmpty;
-  byId('model-card').hidden = edge !== null;
-  byId('send').hidden = isBusy;
-  byId('stop').hidden = !isBusy;
-  byId('send').disabled = input.value.trim() === '';
-  byId('new-chat').disabled = isEmpty;
+engine.onChange(({ edge }) => {
   byId('chip').hidden = edge === null;
-  byId('chip').classList.toggle('busy', isBusy);
-  if (!isBusy && !isEmpty && conversation.lastText) byId('announce').textContent = conversation.lastText;
-}
-
-function showStats({ live, result }) {
-  const speed = live ?? result?.stats.decodeTokensPerSecond;
-  byId('chip-text').textContent = BACKENDS[edge.diagnostics.backend] + (speed ? ` · ${speed.toFixed(1)} tokens/s` : '');
-}
-
-function showFacts() {
-  showStats({});
-  const { backend, device, reason, threads, wasmModule, wasmReason, contextTokens, worker, cache } = edge.diagnostics;
-  settings.showFacts({
-    Backend: BACKENDS[backend],
-    Device: device,
-    Why: reason,
-    Threads: String(threads),
-    'WASM module': `${wasmModule} (${wasmReason})`,
-    Context: `${contextTokens} tokens`,
-    'Runs in': worker.used ? 'a worker' : 'the page',
-    Model: cache.hit ? `from this browser's cache (${cache.kind})` : cache.kind === 'none' ? 'not kept' : `downloaded, kept (${cache.kind})`,
-  });
-}
-
-async function unload() {
-  conversation.clear();
-  const old = edge;
-  edge = null;
-  settings.showFacts(null);
-  update();
-  await old?.close();
-}
-
-/** Lets the field grow with its text. */
-function fit() {
-  input.style.height = 'auto';
-  input.style.height = `${input.scrollHeight}px`;
-  byId('send').disabled = input.value.trim() === '';
-}
-
-byId('ideas').append(...IDEAS.map((idea) => {
-  const button = Object.assign(document.createElement('button'), { type: 'button', textContent: idea });
-  button.addEventListener('click', () => ask(idea));
-  const row = document.createElement('li');
-  row.append(button);
-  return row;
-}));
-byId('composer').addEventListener('submit', (event) => { event.preventDefault(); ask(input.value); });
-byId('stop').addEventListener('click', () => { conversation.stop(); input.focus(); });
-byId('new-chat').addEventListener('click', () => { conversation.clear(); input.focus(); });
-input.addEventListener('input', fit);
-input.addEventListener('keydown', (event) => {
-  // While an input method composes a word, Enter belongs to it.
-  if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
-    event.preventDefault();
-    ask(input.value);
-  }
+  showSpeed(0);
 });
+
+// The card is where the model is missed: in every view while none is loaded, and in the models' view always.
+let view = '';
+const placeCard = () => {
+  const slot = byId(`view-${view}`).querySelector('.model-slot');
+  if (byId('model-card').parentElement !== slot) slot.append(byId('model-card'));
+  byId('model-card').hidden = engine.edge !== null && view !== 'models';
+};
+engine.onChange(placeCard);
+startViews((name) => {
+  view = name;
+  placeCard();
+  if (name === 'chat') chat.show();
+});
+
+// Lets the page open without a network once it was here. Not every browser or server allows it, and nothing else needs it.
+navigator.serviceWorker?.register('sw.js').catch(() => {});
+
 document.addEventListener('keydown', (event) => {
-  if (event.key === 'Escape' && !byId('settings').open) conversation.stop();
+  if (event.key === 'Escape' && !settings.isOpen) chat.stop();
 });
-update();

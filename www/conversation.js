@@ -1,138 +1,147 @@
-// The conversation: its turns, their look, and the answer being written.
+// The conversation shown: its turns, their look, and the answer being written.
 
-import { EdgeError } from '@hanzo/edge';
+import { deleteChat, findChat, newChat, saveChat } from './chats.js';
+import { button, byId, follower, make } from './dom.js';
+import { explain, summary } from './format.js';
 import { renderMarkdown } from './markdown.js';
 
-/** Builds the conversation. `onChange()` is called when an answer begins or ends. */
-export function makeConversation({ settings, onChange, onStats }) {
-  const list = document.getElementById('messages');
-  let turns = [];
-  let edge = null;
+/**
+ * Builds the conversation. `onChange()` is called when an answer begins or ends and when another conversation is shown,
+ * `onSpeed(tokensPerSecond)` while one is written, `onFault(message)` when it could not be kept.
+ */
+export function makeConversation({ engine, settings, onChange, onSpeed, onFault }) {
+  const list = byId('messages');
+  let chat = newChat();
   let stream = null;
+  /** The answer being written, to its end. */
+  let answering = Promise.resolve();
 
   async function send(text) {
-    turns.push({ role: 'user', content: text });
-    list.append(Object.assign(document.createElement('li'), { className: 'user', textContent: text }));
+    chat.turns.push({ role: 'user', content: text });
+    list.append(userRow(text));
+    save(chat);
     await answer();
   }
 
-  async function answer() {
-    const row = makeAnswer();
+  function answer() {
+    answering = write();
+    return answering;
+  }
+
+  async function write() {
+    const own = chat;
+    const row = answerRow();
     list.append(row.element);
     const follow = follower();
     follow();
-    const system = settings.system();
-    const messages = system ? [{ role: 'system', content: system }, ...turns] : turns;
-    const own = edge.chat(messages, settings.sampling());
-    stream = own;
+    const writing = engine.edge.chat(messagesOf(own, settings.system()), settings.sampling());
+    stream = writing;
     onChange();
     let text = '';
+    let note;
     try {
-      const started = performance.now();
+      let started = 0;
       let count = 0;
-      for await (const piece of own) {
+      for await (const piece of writing) {
         text += piece;
-        count += 1;
         row.show(text);
         follow();
-        if (count > 1) onStats({ live: (count / (performance.now() - started)) * 1000 });
+        if (count > 0) onSpeed((count / (performance.now() - started)) * 1000);
+        else started = performance.now();
+        count += 1;
       }
-      const result = await own.result;
+      const result = await writing.result;
       text = result.text;
+      note = summary(result);
       row.show(text);
-      row.finish(describe(result), [['Copy', () => copy(text)], ['Again', again]]);
-      onStats({ result });
+      row.finish(note, actionsFor(() => text));
+      onSpeed(result.stats.decodeTokensPerSecond);
     } catch (error) {
-      row.fail(explain(error), [['Again', again]]);
+      row.fail(explain(error), [button('Again', again)]);
     }
-    if (stream !== own) return;
-    if (text) turns.push({ role: 'assistant', content: text });
+    if (text && !own.isDeleted) {
+      own.turns.push({ role: 'assistant', content: text, ...(note ? { note } : {}) });
+      save(own);
+    }
     stream = null;
     onChange();
     follow();
   }
 
+  const actionsFor = (text) => [button('Copy', () => copy(text())), button('Again', again)];
+
   /** Answers the last question anew. */
   async function again(event) {
     const row = event.target.closest('.answer');
-    if (stream || row !== list.lastElementChild) return;
+    if (stream || row !== list.lastElementChild || !engine.edge) return;
     row.remove();
-    if (turns.at(-1)?.role === 'assistant') turns.pop();
+    if (chat.turns.at(-1)?.role === 'assistant') chat.turns.pop();
     await answer();
+  }
+
+  function save(one) {
+    if (!saveChat(one)) onFault('This browser’s storage takes no more: the conversation lasts as long as this page. Export or delete others.');
   }
 
   return {
     send,
     stop: () => stream?.cancel(),
-    clear() {
-      const old = stream;
-      stream = null;
-      old?.cancel();
-      turns = [];
-      list.replaceChildren();
+    /** Shows another conversation; null a new one. An answer being written stops, and keeps what it has. */
+    async open(next) {
+      stream?.cancel();
+      await answering;
+      chat = next === null ? newChat() : (findChat(next.id) ?? next);
+      list.replaceChildren(...chat.turns.map((turn) => (turn.role === 'user' ? userRow(turn.content) : finishedRow(turn, actionsFor))));
       onChange();
     },
-    use(next) { edge = next; },
+    /** Deletes what is shown for good, also when its answer is still being written. */
+    discard() {
+      chat.isDeleted = true;
+      deleteChat(chat);
+    },
+    get chat() { return chat; },
     get isBusy() { return stream !== null; },
-    get isEmpty() { return turns.length === 0; },
-    get lastText() { return turns.at(-1)?.content ?? ''; },
+    get isEmpty() { return chat.turns.length === 0; },
+    get lastText() { return chat.turns.at(-1)?.content ?? ''; },
   };
 }
 
-function makeAnswer() {
-  const element = Object.assign(document.createElement('li'), { className: 'answer writing' });
-  const text = Object.assign(document.createElement('div'), { className: 'text' });
-  const meta = Object.assign(document.createElement('div'), { className: 'meta' });
-  element.append(text, meta);
-  element.setAttribute('aria-busy', 'true');
+function messagesOf({ turns }, system) {
+  const messages = turns.map(({ role, content }) => ({ role, content }));
+  return system ? [{ role: 'system', content: system }, ...messages] : messages;
+}
+
+const userRow = (text) => make('li', { className: 'user', textContent: text });
+
+/** An answer of an earlier visit. */
+function finishedRow({ content, note }, actionsFor) {
+  const row = answerRow();
+  row.show(content);
+  row.finish(note ?? '', actionsFor(() => content));
+  return row.element;
+}
+
+function answerRow() {
+  const text = make('div', { className: 'text' });
+  const meta = make('div', { className: 'meta' });
+  const element = make('li', { className: 'answer writing', 'aria-busy': 'true' }, text, meta);
   const end = (actions) => {
     element.classList.remove('writing');
     element.removeAttribute('aria-busy');
-    meta.append(...actions.map(([label, work]) => {
-      const button = Object.assign(document.createElement('button'), { type: 'button', textContent: label });
-      button.addEventListener('click', work);
-      return button;
-    }));
+    meta.append(...actions);
   };
   return {
     element,
     show: (value) => renderMarkdown(text, value),
-    finish(summary, actions) {
+    finish(note, actions) {
       end(actions);
-      meta.append(Object.assign(document.createElement('span'), { textContent: summary }));
+      meta.append(make('span', { textContent: note }));
     },
     fail(message, actions) {
-      text.append(Object.assign(document.createElement('p'), { className: 'fault', textContent: message, role: 'alert' }));
+      text.append(make('p', { className: 'fault', textContent: message, role: 'alert' }));
       end(actions);
     },
   };
-}
-
-/** Keeps the end in view, unless the reader scrolled away from it. */
-function follower() {
-  let isFollowing = true;
-  let last = window.scrollY;
-  return () => {
-    if (window.scrollY < last - 4) isFollowing = false;
-    const left = document.documentElement.scrollHeight - window.innerHeight - window.scrollY;
-    if (left < 60) isFollowing = true;
-    if (isFollowing) window.scrollTo({ top: document.documentElement.scrollHeight });
-    last = window.scrollY;
-  };
-}
-
-const ENDS = { length: 'stopped at the longest answer', abort: 'stopped', context: 'the context is full' };
-
-function describe({ usage, stats, finishReason }) {
-  const parts = [`${usage.completionTokens} tokens`, `${stats.decodeTokensPerSecond.toFixed(1)} tokens/s`, `first after ${(stats.timeToFirstTokenMs / 1000).toFixed(1)} s`];
-  if (ENDS[finishReason]) parts.push(ENDS[finishReason]);
-  return parts.join(' · ');
-}
-
-function explain(error) {
-  if (!(error instanceof EdgeError)) return String(error);
-  if (error.code === 'context-overflow') return 'This conversation no longer fits the model’s context. Start a new chat.';
-  return `${error.message} (${error.code})`;
 }
 
 async function copy(text) {

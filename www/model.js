@@ -1,89 +1,89 @@
-// Choosing and loading the model, with its progress.
+// The model card: what to load, how far the load is, and what runs the model once it is there.
 
-import { EdgeError, HanzoEdge } from '@hanzo/edge';
+import { byId, fillTerms, showFault } from './dom.js';
+import { BACKENDS, bytes, duration, explain } from './format.js';
+import { makePicker } from './picker.js';
 
-const NAMES = { download: 'Downloading', upload: 'Reading', verify: 'Checking', compile: 'Preparing the device', warmup: 'Testing the kernels' };
-const byId = (id) => document.getElementById(id);
+const PHASES = { download: 'Downloading', upload: 'Reading', verify: 'Checking', compile: 'Preparing the device', warmup: 'Testing the kernels' };
 
-/** Builds the model card. `onReady(edge)` is called when a model is loaded; `backend()` names the backend to load on. */
-export function makeModelCard({ onReady, backend }) {
-  let control = null;
-  const select = byId('model');
-  const ready = listModels().then((rows) => select.append(...rows.map(asOption)));
+/** Builds the card for an engine's holder. */
+export function makeModelCard(engine) {
+  const picker = makePicker({ onChoice: () => { byId('load').disabled = picker?.choice() === null; } });
 
-  async function load(source) {
-    control?.abort();
-    const own = new AbortController();
-    control = own;
-    show(true);
-    try {
-      await ready;
-      const model = source ?? JSON.parse(select.value);
-      const edge = await HanzoEdge.init({ model, backend: backend(), signal: own.signal, onProgress: showProgress });
-      if (own.signal.aborted) return edge.close();
-      show(false);
-      onReady(edge);
-    } catch (error) {
-      if (control !== own) return;
-      show(false);
-      if (!own.signal.aborted) showFault(error);
-    }
+  /** Loads what is chosen. */
+  async function load() {
+    await picker.ready;
+    const choice = picker.choice();
+    if (choice) await engine.load(choice.title, { model: choice.model, ...picker.options() });
   }
 
-  byId('load').addEventListener('click', () => load());
-  byId('cancel-load').addEventListener('click', () => control?.abort());
+  byId('load').addEventListener('click', load);
+  byId('cancel-load').addEventListener('click', engine.cancel);
+  byId('unload').addEventListener('click', engine.unload);
   byId('open-file').addEventListener('click', () => byId('file').click());
   byId('file').addEventListener('change', ({ target }) => {
     const files = [...target.files];
-    if (files.length > 0) load(files.length === 1 ? files[0] : files);
+    const [first] = files;
+    if (first) engine.load(first.name, { model: files.length === 1 ? first : files, ...picker.options() });
     target.value = '';
   });
+  engine.onChange(show);
+  show(engine);
   return { load };
 }
 
-/** The models this site has; without a list, the package's default from its own source. */
-async function listModels() {
-  const chosen = new URLSearchParams(location.search).get('model');
-  if (chosen) return [{ title: chosen, source: chosen }];
-  const response = await fetch('models/index.json').catch(() => null);
-  const rows = response?.ok ? await response.json().catch(() => []) : [];
-  if (rows.length === 0) return [{ title: 'SmolLM2 135M Instruct (Q4_1)', source: 'smollm2-135m-instruct' }];
-  const urlOf = (row) => new URL(row.url, location.href).href;
-  return rows.map((row) => ({ title: `${row.title}, ${megabytes(row.bytes)}`, source: { url: urlOf(row), sha256: row.sha256, bytes: row.bytes } }));
-}
-
-function asOption({ title, source }) {
-  return new Option(title, JSON.stringify(source));
-}
-
-function show(isLoading) {
-  byId('loading').hidden = !isLoading;
-  for (const id of ['load', 'open-file', 'model']) byId(id).disabled = isLoading;
-  if (!isLoading) return;
-  byId('load-fault').hidden = true;
-  showProgress({ phase: 'compile', loaded: 0, total: null });
+/** Shows the engine's state. */
+function show({ edge, title, progress, fault }) {
+  byId('choosing').hidden = edge !== null;
+  byId('loaded').hidden = edge === null;
+  byId('loading').hidden = progress === null;
+  for (const id of ['load', 'open-file', 'model', 'link', 'load-fields']) byId(id).disabled = progress !== null;
+  showFault(byId('load-fault'), fault && explain(fault));
+  if (progress) showProgress(progress);
+  if (edge) showFacts(edge, title);
 }
 
 function showProgress({ phase, loaded, total, bytesPerSecond, etaMs }) {
-  const isBytes = phase === 'download' || phase === 'upload';
-  byId('loading-what').textContent = NAMES[phase] ?? phase;
+  const isBytes = ['download', 'upload', 'verify'].includes(phase);
+  byId('loading-what').textContent = PHASES[phase] ?? phase;
   byId('loading-share').textContent = isBytes && total ? `${Math.floor((loaded / total) * 100)} %` : '';
   const bar = byId('progress');
   if (isBytes && total) bar.value = loaded / total;
   else bar.removeAttribute('value');
   const parts = [];
-  if (isBytes) parts.push(total ? `${megabytes(loaded)} of ${megabytes(total)}` : megabytes(loaded));
-  if (isBytes && bytesPerSecond) parts.push(`${megabytes(bytesPerSecond)}/s`);
-  if (isBytes && etaMs > 1500) parts.push(`${Math.ceil(etaMs / 1000)} s left`);
+  if (isBytes) parts.push(total ? `${bytes(loaded)} of ${bytes(total)}` : bytes(loaded));
+  if (isBytes && bytesPerSecond) parts.push(`${bytes(bytesPerSecond)}/s`);
+  if (isBytes && etaMs > 1500) parts.push(`${duration(etaMs)} left`);
   byId('loading-bytes').textContent = parts.join(' · ');
 }
 
-function showFault(error) {
-  const text = error instanceof EdgeError ? `${error.message} (${error.code})` : String(error);
-  byId('load-fault').textContent = text;
-  byId('load-fault').hidden = false;
+/** What runs the model and why, and the memory it takes. */
+async function showFacts(edge, title) {
+  const { backend, device, reason, threads, wasmModule, wasmReason, contextTokens, worker, cache } = edge.diagnostics;
+  byId('loaded-title').textContent = title;
+  fillTerms(byId('facts'), {
+    Backend: `${BACKENDS[backend]} (${reason})`,
+    Device: device,
+    Threads: backend === 'cpu' ? String(threads) : '',
+    'WASM module': `${wasmModule} (${wasmReason})`,
+    Context: `${contextTokens} tokens`,
+    'Runs in': worker.used ? 'a worker' : `the page (${worker.reason})`,
+    'Came from': originOf(cache),
+  });
+  const report = await edge.memory().catch(() => null);
+  if (!report) return;
+  fillTerms(byId('memory'), {
+    Weights: bytes(report.weightsBytes),
+    'Context (keys and values)': bytes(report.kvBytes),
+    Working: report.scratchBytes > 0 ? bytes(report.scratchBytes) : '',
+    'WASM memory': bytes(report.wasmBytes),
+    'GPU memory': report.gpuBytes > 0 ? bytes(report.gpuBytes) : '',
+    Peak: bytes(report.peakBytes),
+  });
 }
 
-function megabytes(bytes) {
-  return bytes >= 1e9 ? `${(bytes / 1e9).toFixed(2)} GB` : `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
+function originOf({ kind, hit, fault }) {
+  if (hit) return `this browser’s storage (${kind})`;
+  if (kind === 'none') return 'your file, or nowhere that is kept';
+  return fault ? `the network, and could not be stored: ${fault}` : `the network, now stored (${kind})`;
 }

@@ -1,4 +1,7 @@
-// The settings sheet: system prompt, sampling, backend. Kept in the browser's storage.
+// The settings sheet: system prompt and sampling. Kept in the browser's storage.
+
+import { byId, make } from './dom.js';
+import { keep, read } from './kept.js';
 
 const KEY = 'hanzo-edge-settings';
 const DIALS = [
@@ -11,35 +14,28 @@ const DIALS = [
   { name: 'seed', label: 'Seed', note: 'Makes an answer repeatable; empty for a new one each time.', min: 0, max: 4294967295, step: 1 },
 ];
 
-/** Builds the sheet. `onUnload` is called when another model is wanted. */
-export function makeSettings({ onUnload }) {
-  const dialog = document.querySelector('#settings');
-  const form = document.querySelector('#settings-form');
-  document.querySelector('#sampling').append(...DIALS.map(makeDial));
-  fill(form, read());
-  form.addEventListener('input', () => store(values(form)));
-  document.querySelector('#open-settings').addEventListener('click', () => dialog.showModal());
+/** Builds the sheet. */
+export function makeSettings() {
+  const dialog = byId('settings');
+  const form = byId('settings-form');
+  byId('sampling').append(...DIALS.map(makeDial));
+  fill(form, read(KEY, {}));
+  form.addEventListener('input', () => keep(KEY, values(form)));
+  byId('open-settings').addEventListener('click', () => dialog.showModal());
   dialog.addEventListener('click', (event) => { if (event.target === dialog) dialog.close(); });
-  document.querySelector('#reset').addEventListener('click', () => { fill(form, {}); store({}); });
-  document.querySelector('#unload').addEventListener('click', () => { dialog.close(); onUnload(); });
+  byId('reset').addEventListener('click', () => { fill(form, {}); keep(KEY, {}); });
   return {
+    get isOpen() { return dialog.open; },
     /** The system prompt, or an empty string. */
     system: () => values(form).system ?? '',
-    /** The backend to load on. */
-    backend: () => values(form).backend ?? 'auto',
     /** The options of an answer; what is empty is left to the model. */
     sampling: () => Object.fromEntries(DIALS.flatMap(({ name }) => (values(form)[name] === undefined ? [] : [[name, values(form)[name]]]))),
-    showFacts: (facts) => showFacts(facts),
   };
 }
 
 function makeDial({ name, label, note, ...range }) {
-  const row = document.createElement('label');
-  row.className = 'dial';
-  const input = document.createElement('input');
-  Object.assign(input, { type: 'number', name, placeholder: 'default', inputMode: 'decimal', ...range });
-  row.append(label, Object.assign(document.createElement('small'), { textContent: note }), input);
-  return row;
+  const input = make('input', { type: 'number', name, placeholder: 'default', inputMode: 'decimal', ...range });
+  return make('label', { className: 'dial' }, label, make('small', { textContent: note }), input);
 }
 
 function values(form) {
@@ -50,40 +46,10 @@ function values(form) {
   }
   const system = form.elements.system.value.trim();
   if (system) result.system = system;
-  if (form.elements.backend.value !== 'auto') result.backend = form.elements.backend.value;
   return result;
 }
 
 function fill(form, stored) {
   for (const { name } of DIALS) form.elements[name].value = stored[name] ?? '';
   form.elements.system.value = stored.system ?? '';
-  form.elements.backend.value = ['webgpu', 'cpu'].includes(stored.backend) ? stored.backend : 'auto';
-}
-
-function read() {
-  try {
-    return JSON.parse(localStorage.getItem(KEY)) ?? {};
-  } catch {
-    return {};
-  }
-}
-
-function store(stored) {
-  try {
-    localStorage.setItem(KEY, JSON.stringify(stored));
-  } catch {
-    // Storage is blocked: the settings last as long as the page.
-  }
-}
-
-/** Shows what runs the model; null hides it. */
-function showFacts(facts) {
-  const about = document.querySelector('#about');
-  about.hidden = !facts;
-  document.querySelector('#unload').disabled = !facts;
-  const list = document.querySelector('#facts');
-  list.replaceChildren(...Object.entries(facts ?? {}).flatMap(([term, text]) => [
-    Object.assign(document.createElement('dt'), { textContent: term }),
-    Object.assign(document.createElement('dd'), { textContent: text }),
-  ]));
 }

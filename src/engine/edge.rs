@@ -1,9 +1,10 @@
 //! The native face: a loaded model behind a lock, and streams of text. Weights come from mapped files.
 
+use super::chat::ChatOptions;
 use super::config::{EdgeConfig, Model};
 use super::loader::{Loader, Need};
 use super::message::Message;
-use super::model::{ChatOptions, Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Score};
+use super::model::{Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Score};
 use crate::backend::KernelTime;
 use crate::bytes::{self, ByteSource};
 use crate::error::{Context as _, Error, Result};
@@ -65,8 +66,7 @@ impl Edge {
         });
         let messages = messages.collect::<Result<Vec<_>>>()?;
         let model = self.lock()?;
-        let prompt = model.chat_prompt(&messages, &options)?;
-        let generation = model.start(prompt, &options.generate)?;
+        let generation = model.start_chat(&messages, &options)?.generation;
         Ok(self.stream(generation))
     }
 
@@ -74,13 +74,13 @@ impl Edge {
     pub fn complete(&self, prompt: &str, options: GenerateOptions) -> Result<TokenStream> {
         let model = self.lock()?;
         let prompt = model.complete_prompt(prompt)?;
-        let generation = model.start(prompt, &options)?;
+        let generation = model.start(prompt, &options)?.generation;
         Ok(self.stream(generation))
     }
 
     /// Continues token ids; works on files without a tokenizer, whose pieces are empty.
     pub fn complete_tokens(&self, prompt: Vec<u32>, options: GenerateOptions) -> Result<TokenStream> {
-        let generation = self.lock()?.start(prompt, &options)?;
+        let generation = self.lock()?.start(prompt, &options)?.generation;
         Ok(self.stream(generation))
     }
 
@@ -169,24 +169,30 @@ impl TokenStream {
         self.abort.clone()
     }
 
+    /// The next event: prompt, text, thoughts, calls of functions. After [`Event::Done`], whose result
+    /// [`TokenStream::result`] gives too, there is none.
+    ///
+    /// # Errors
+    /// What the backend or the tokenizer report; the stream has ended then.
+    pub fn next_event(&mut self) -> Result<Option<Event>> {
+        let Some(generation) = &mut self.generation else { return Ok(None) };
+        let event = lock(&self.model).and_then(|mut model| pollster::block_on(model.next(generation)));
+        match &event {
+            Ok(Some(Event::Done(result))) => self.result = Some((**result).clone()),
+            Ok(Some(_)) => return event,
+            Ok(None) | Err(_) => {}
+        }
+        self.generation = None;
+        event
+    }
+
     fn step(&mut self) -> Result<Option<String>> {
-        loop {
-            let Some(generation) = &mut self.generation else { return Ok(None) };
-            let event = pollster::block_on(lock(&self.model)?.next(generation));
-            match event {
-                Ok(Some(Event::Piece(piece))) => return Ok(Some(piece)),
-                Ok(Some(Event::Prompt { .. })) => {}
-                Ok(Some(Event::Done(result))) => {
-                    self.generation = None;
-                    self.result = Some(*result);
-                }
-                Ok(None) => self.generation = None,
-                Err(error) => {
-                    self.generation = None;
-                    return Err(error);
-                }
+        while let Some(event) = self.next_event()? {
+            if let Event::Piece(piece) = event {
+                return Ok(Some(piece));
             }
         }
+        Ok(None)
     }
 }
 

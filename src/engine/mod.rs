@@ -1,7 +1,10 @@
 //! The engine: loads a model, holds it, runs conversations. The Rust SDK's face is [`Edge`].
 
 mod capacity;
+mod chat;
 mod config;
+#[cfg_attr(target_arch = "wasm32", path = "constraints_remote.rs")]
+mod constraints;
 #[cfg(not(target_arch = "wasm32"))]
 mod edge;
 mod loader;
@@ -11,10 +14,11 @@ mod outlook;
 mod text;
 mod vocabulary;
 
+pub use chat::ChatOptions;
 pub use config::{Backend, EdgeConfig, KvCache, Model, Quantization};
 #[cfg(not(target_arch = "wasm32"))]
 pub use edge::{Edge, TokenStream};
 pub use loader::{Loader, Need};
 pub use message::Message;
-pub use model::{ChatOptions, Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Rejection, Score};
+pub use model::{Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Rejection, Score, Started};
 pub use outlook::Outlook;

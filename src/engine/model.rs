@@ -1,17 +1,19 @@
 //! A loaded model: prompts, generations, scores. Knows no files and no platform.
 
+use super::chat::{self, ChatOptions};
+use super::constraints::Constraints;
 use super::text::Text;
 use crate::backend::{BackendReport, Executable, KernelTime, MemoryUse};
-use crate::error::{Error, Result};
+use crate::error::{Context as _, Error, Result};
 use crate::format::ModelFile;
 use crate::generate::{
-    Event, GenerateOptions, Generation, GenerationContext, NoText, Pieces, SamplingDefaults, TextPieces, TokenCache,
-    log_softmax_of,
+    Event, GenerateOptions, Generation, GenerationContext, Grammar, NoText, Pieces, SamplingDefaults, TextPieces,
+    TokenCache, TokenVocabulary, log_softmax_of,
 };
 use crate::models::Hparams;
-use crate::text::{RenderOptions, Special};
+use crate::text::{AnswerReader, Special};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// Where the time comes from, since the platform's clock is not there in every WASM module.
@@ -24,7 +26,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    fn local(self) -> crate::text::Clock {
+    pub(super) fn local(self) -> crate::text::Clock {
         let unix_seconds = ((self.now_ms)() / 1e3) as i64;
         crate::text::Clock { unix_seconds, utc_offset_minutes: self.utc_offset_minutes }
     }
@@ -96,19 +98,6 @@ fn sampling_defaults(file: &ModelFile) -> Result<SamplingDefaults> {
     })
 }
 
-/// Options of a chat.
-#[derive(Debug, Clone, Default)]
-pub struct ChatOptions {
-    /// Sampling, limits, stop strings.
-    pub generate: GenerateOptions,
-    /// Further variables of the template.
-    pub template_kwargs: Map<String, Value>,
-    /// Tool descriptions for the template.
-    pub tools: Option<Value>,
-    /// The beginning of the answer, which the model continues.
-    pub prefill: Option<String>,
-}
-
 /// Teacher-forced scores.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Score {
@@ -134,18 +123,27 @@ pub struct Diagnostics {
 /// Bytes held.
 pub type MemoryReport = MemoryUse;
 
+/// An answer that was started.
+pub struct Started {
+    /// The answer.
+    pub generation: Generation,
+    /// What it has to follow, with the option that says so. On the web another module follows it.
+    pub grammar: Option<(Grammar, &'static str)>,
+}
+
 /// A model on a device with its text side and the history of its cache.
 pub struct LoadedModel {
     executable: Box<dyn Executable>,
     text: Text,
     info: ModelInfo,
     cache: TokenCache,
+    constraints: Constraints,
     clock: Clock,
 }
 
 impl LoadedModel {
     pub(crate) fn new(executable: Box<dyn Executable>, text: Text, info: ModelInfo, clock: Clock) -> Self {
-        Self { executable, text, info, cache: TokenCache::new(), clock }
+        Self { executable, text, info, cache: TokenCache::new(), constraints: Constraints::default(), clock }
     }
 
     /// What was loaded.
@@ -178,34 +176,45 @@ impl LoadedModel {
 
     /// Ids of a conversation rendered by the template, ready for the answer.
     pub fn chat_prompt(&self, messages: &[Value], options: &ChatOptions) -> Result<Vec<u32>> {
-        let (tokenizer, template) = (self.text.tokenizer()?, self.text.template()?);
-        let spelling = |id: Option<u32>| id.and_then(|id| tokenizer.token(id)).unwrap_or_default();
-        let render = RenderOptions {
-            tools: options.tools.as_ref(),
-            add_generation_prompt: true,
-            bos_token: spelling(tokenizer.bos()),
-            eos_token: spelling(tokenizer.eos()),
-            kwargs: Some(&options.template_kwargs),
-            now: Some(self.clock.local()),
-            controls: Some(tokenizer.controls()),
-        };
-        let mut rendered = template.render(messages, &render)?;
-        rendered.push(options.prefill.as_deref().unwrap_or_default(), false);
-        tokenizer.encode_rendered(&rendered)
+        Ok(chat::prepare(&self.text, messages, options, self.clock, 0)?.prompt)
+    }
+
+    /// Starts to answer a conversation; drive it with [`LoadedModel::next`].
+    ///
+    /// # Errors
+    /// The template is missing or refuses the conversation, an option is wrong, or the prompt does not fit the context.
+    pub fn start_chat(&self, messages: &[Value], options: &ChatOptions) -> Result<Started> {
+        let seed = options.generate.seed.unwrap_or_else(|| self.random_seed());
+        let chat::Prepared { prompt, grammar, reader, spelled } =
+            chat::prepare(&self.text, messages, options, self.clock, seed)?;
+        self.start_reading(prompt, &options.generate, reader, spelled, grammar)
     }
 
     /// Starts to answer a prompt; drive it with [`LoadedModel::next`].
     ///
     /// # Errors
     /// An option is out of range, an id is outside the vocabulary, or the prompt does not fit the context.
-    pub fn start(&self, prompt: Vec<u32>, options: &GenerateOptions) -> Result<Generation> {
+    pub fn start(&self, prompt: Vec<u32>, options: &GenerateOptions) -> Result<Started> {
+        self.start_reading(prompt, options, AnswerReader::default(), Vec::new(), options.response_format.clone())
+    }
+
+    fn start_reading(
+        &self,
+        prompt: Vec<u32>,
+        options: &GenerateOptions,
+        reader: AnswerReader,
+        spelled: Vec<u32>,
+        grammar: Option<Grammar>,
+    ) -> Result<Started> {
         let (end_ids, pieces): (Vec<u32>, Box<dyn Pieces>) = match self.text.tokenizer() {
             Ok(tokenizer) => {
-                let pieces = TextPieces::new(Arc::clone(tokenizer));
+                let pieces = TextPieces::new(Arc::clone(tokenizer), spelled);
                 (tokenizer.end_of_turn_ids().to_vec(), Box::new(pieces))
             }
             Err(_) => (Vec::new(), Box::new(NoText)),
         };
+        let place = if options.response_format.is_some() { "responseFormat" } else { "tools" };
+        let make = |grammar| self.constraints.make(grammar, || self.grammar_vocabulary());
         let report = self.executable.report();
         let context = GenerationContext {
             vocab_size: self.info.hparams.vocab_size,
@@ -213,12 +222,26 @@ impl LoadedModel {
             end_ids,
             defaults: self.info.sampling,
             pieces,
+            reader,
+            constraint: grammar.as_ref().map(make).transpose().at(|| place)?,
             now_ms: self.clock.now_ms,
-            random_seed: (self.clock.now_ms)().to_bits(),
+            random_seed: self.random_seed(),
             backend: self.info.backend.to_owned(),
             threads: (report.threads > 0).then_some(report.threads),
         };
-        Generation::new(prompt, options, context)
+        Ok(Started {
+            generation: Generation::new(prompt, options, context)?,
+            grammar: grammar.map(|grammar| (grammar, place)),
+        })
+    }
+
+    /// The vocabulary as grammars see it.
+    pub fn grammar_vocabulary(&self) -> Result<TokenVocabulary> {
+        self.text.grammar_vocabulary(self.info.hparams.vocab_size)
+    }
+
+    fn random_seed(&self) -> u64 {
+        (self.clock.now_ms)().to_bits()
     }
 
     /// The next event of a generation; `None` after its end.

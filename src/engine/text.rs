@@ -1,8 +1,10 @@
 //! The text side of a loaded model: its tokenizer and its chat template, either of which a file may lack.
 
+use super::chat::spelled;
 use super::vocabulary;
 use crate::error::{Error, Result};
 use crate::format::ModelFile;
+use crate::generate::TokenVocabulary;
 use crate::text::{ChatTemplate, Tokenizer};
 use std::sync::Arc;
 
@@ -48,6 +50,19 @@ impl Text {
     /// Whether the file has a tokenizer.
     pub fn has_tokenizer(&self) -> bool {
         self.tokenizer.is_some()
+    }
+
+    /// The vocabulary as grammars see it, for a model with `n_rows` logits. Markers of calls and thoughts that are control
+    /// tokens have their spelling, so that a grammar of text has them too.
+    pub fn grammar_vocabulary(&self, n_rows: usize) -> Result<TokenVocabulary> {
+        let tokenizer = self.tokenizer()?;
+        let spelled = self.template.as_ref().map(|template| spelled(tokenizer, template, true)).unwrap_or_default();
+        let bytes = |id: u32| match tokenizer.token(id) {
+            Some(spelling) if spelled.contains(&id) => spelling.as_bytes().to_vec(),
+            _ => tokenizer.token_bytes(id).unwrap_or_default(),
+        };
+        let tokens = (0..n_rows as u32).map(bytes).collect();
+        Ok(TokenVocabulary { tokens, end_ids: tokenizer.end_of_turn_ids().to_vec() })
     }
 
     /// The template; fails naming the alternatives where there is none.

@@ -3,7 +3,11 @@
 //!
 //! Knows backends only through that trait, takes the time from a function it is given, and does no IO.
 
+#[cfg(test)]
+mod answer_tests;
 mod cache;
+mod constraint;
+mod grammar;
 mod logprobs;
 mod options;
 mod options_json;
@@ -18,6 +22,10 @@ mod stub;
 mod tests;
 
 pub use cache::TokenCache;
+pub use constraint::{Permission, RemoteConstraint, TokenConstraint, TokenMask};
+#[cfg(any(not(target_arch = "wasm32"), feature = "grammar-module"))]
+pub use grammar::GrammarCompiler;
+pub use grammar::{Grammar, TokenVocabulary};
 pub use logprobs::{LOGPROB_FLOOR, TokenLogprob, log_softmax_of};
 pub use options::{GenerateOptions, MAX_TOP_LOGPROBS, SamplingDefaults, Settings};
 pub use pieces::{NoText, Pieces, TextPieces};

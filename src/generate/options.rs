@@ -1,5 +1,6 @@
 //! What a caller may ask of a generation, and its validation. Knows no JSON (see `options_json`) and no model.
 
+use super::grammar::Grammar;
 use crate::error::{Error, Result};
 
 /// The most alternatives that `top_logprobs` may ask for.
@@ -34,6 +35,8 @@ pub struct GenerateOptions {
     pub top_logprobs: u32,
     /// Added to the logits of tokens, -100 to 100 each.
     pub logit_bias: Vec<(u32, f32)>,
+    /// A language that the whole answer must be in.
+    pub response_format: Option<Grammar>,
     /// Goes on after end-of-turn tokens, for measurements.
     pub ignore_end: bool,
 }

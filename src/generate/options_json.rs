@@ -4,6 +4,7 @@
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::{Map, Value};
 
+use super::grammar::Grammar;
 use super::options::GenerateOptions;
 use crate::error::{Error, Result};
 
@@ -22,6 +23,7 @@ const NAMES: &[&str] = &[
     "logprobs",
     "topLogprobs",
     "logitBias",
+    "responseFormat",
 ];
 
 impl GenerateOptions {
@@ -66,6 +68,7 @@ impl GenerateOptions {
                 .transpose()?
                 .unwrap_or(0),
             logit_bias: logit_bias(take("logitBias"))?,
+            response_format: response_format(take("responseFormat"))?,
             ignore_end: false,
         })
     }
@@ -147,6 +150,10 @@ fn logit_bias((name, value): Taken) -> Result<Vec<(u32, f32)>> {
     map.iter().map(row).collect()
 }
 
+fn response_format((_, value): Taken) -> Result<Option<Grammar>> {
+    value.map_or(Ok(None), |value| Grammar::from_response_format(&value))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -158,7 +165,7 @@ mod tests {
         let value = json!({
             "maxTokens": 12, "temperature": 0.5, "topK": 3, "topP": 0.9, "minP": 0.1, "repeatPenalty": 1.1,
             "frequencyPenalty": 0.5, "presencePenalty": -0.5, "seed": 42, "stop": ["a", "b"], "logprobs": true,
-            "topLogprobs": 2, "logitBias": {"7": -100}
+            "topLogprobs": 2, "logitBias": {"7": -100}, "responseFormat": {"type": "regex", "regex": "a"}
         });
         let options = GenerateOptions::from_json(&value).unwrap();
         let expected = GenerateOptions {
@@ -175,6 +182,7 @@ mod tests {
             logprobs: true,
             top_logprobs: 2,
             logit_bias: vec![(7, -100.0)],
+            response_format: Some(Grammar::Regex("a".into())),
             ignore_end: false,
         };
         assert_eq!(options, expected);

@@ -46,10 +46,10 @@ pub struct TextPieces {
 }
 
 impl TextPieces {
-    /// The text that continues a prompt, without control tokens.
+    /// The text that continues a prompt, without control tokens but those `spelled`.
     #[must_use]
-    pub fn new(tokenizer: Arc<Tokenizer>) -> Self {
-        let detokenizer = Some(Detokenizer::new(Arc::clone(&tokenizer), Start::Continuation));
+    pub fn new(tokenizer: Arc<Tokenizer>, spelled: Vec<u32>) -> Self {
+        let detokenizer = Some(Detokenizer::new(Arc::clone(&tokenizer), Start::Continuation).spell(spelled));
         Self { tokenizer, detokenizer }
     }
 }

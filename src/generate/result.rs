@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::logprobs::TokenLogprob;
+use crate::text::ToolCall;
 
 /// Why an answer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -12,6 +13,8 @@ pub enum FinishReason {
     Stop,
     /// `max_tokens` tokens were produced.
     Length,
+    /// The model called functions, each call whole.
+    ToolCalls,
     /// It was called off.
     Abort,
     /// The context window is full.
@@ -25,6 +28,7 @@ impl FinishReason {
         match self {
             Self::Stop => "stop",
             Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
             Self::Abort => "abort",
             Self::Context => "context",
         }
@@ -70,6 +74,12 @@ pub struct Stats {
 pub struct GenerateResult {
     /// The text: the pieces, joined.
     pub text: String,
+    /// What the model thought before it answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// The functions it called; the last call may be cut where `finish_reason` is not `ToolCalls`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<Vec<ToolCall>>,
     /// The tokens produced, without the one that ended the turn.
     pub tokens: Vec<u32>,
     /// Why it ended.

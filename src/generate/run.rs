@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::cache::TokenCache;
+use super::constraint::{Permission, TokenConstraint, TokenMask};
 use super::logprobs::{RawLogprobs, TokenLogprob};
 use super::options::{GenerateOptions, SamplingDefaults};
 use super::pieces::Pieces;
@@ -16,6 +17,7 @@ use super::sampler::{History, Sampler};
 use super::stop::StopMatcher;
 use crate::backend::Executable;
 use crate::error::{Error, Result};
+use crate::text::{AnswerPart, AnswerReader, ToolCallDelta};
 
 /// The most prompt tokens of one step.
 const CHUNK_TOKENS: usize = 512;
@@ -53,6 +55,10 @@ pub struct GenerationContext {
     pub defaults: SamplingDefaults,
     /// Where the text comes from.
     pub pieces: Box<dyn Pieces>,
+    /// What the text means.
+    pub reader: AnswerReader,
+    /// What the answer has to follow once the model is done thinking.
+    pub constraint: Option<Box<dyn TokenConstraint>>,
     /// A clock, in milliseconds.
     pub now_ms: fn() -> f64,
     /// The seed used when the options name none.
@@ -75,6 +81,15 @@ pub enum Event {
     },
     /// Text to add to the answer, in whole characters, never empty.
     Piece(String),
+    /// Text to add to the thoughts before the answer, never empty.
+    Thought(String),
+    /// More of a call of a function.
+    ToolCall(ToolCallDelta),
+    /// Which tokens may come next has to be said, by [`Generation::supply_mask`]: the constraint is computed elsewhere.
+    Mask {
+        /// The tokens since it was asked last.
+        accepted: Vec<u32>,
+    },
     /// The end; nothing follows.
     Done(Box<GenerateResult>),
 }
@@ -109,6 +124,7 @@ pub struct Generation {
     /// How many tokens a device draws in its next step.
     n_steps: usize,
     text: String,
+    thoughts: String,
     tokens: Vec<u32>,
     logprobs: Option<Vec<TokenLogprob>>,
     cached: usize,
@@ -149,6 +165,7 @@ impl Generation {
             not_run: None,
             n_steps: 1,
             text: String::new(),
+            thoughts: String::new(),
             tokens: Vec::new(),
             cached: 0,
             started_ms: None,
@@ -182,10 +199,21 @@ impl Generation {
         }
     }
 
+    /// Takes the answer to [`Event::Mask`]; an empty set ends the answer.
+    ///
+    /// # Errors
+    /// Nothing was asked.
+    pub fn supply_mask(&mut self, mask: TokenMask) -> Result<()> {
+        match &mut self.context.constraint {
+            Some(constraint) => constraint.supply(mask),
+            None => Err(Error::internal("a mask was given to an answer without a constraint")),
+        }
+    }
+
     async fn step(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<()> {
         match self.phase {
             Phase::Ended => {}
-            _ if self.abort.is_aborted() => self.end(FinishReason::Abort),
+            _ if self.abort.is_aborted() => self.end(FinishReason::Abort)?,
             Phase::Start => {
                 self.started_ms = Some((self.context.now_ms)());
                 self.cached = self.claim(cache);
@@ -199,7 +227,7 @@ impl Generation {
             Phase::Prompt => self.run_chunk(executable, cache).await?,
             Phase::Answer => match self.drawn.pop_front() {
                 Some((token, logprobs)) => self.take(token, logprobs)?,
-                None if self.tokens.len() >= self.limit => self.end(self.limit_reason),
+                None if self.tokens.len() >= self.limit => self.end_at_limit()?,
                 None => self.draw(executable, cache).await?,
             },
         }
@@ -248,7 +276,8 @@ impl Generation {
 
     /// Draws one token on the host, or several on the device.
     async fn draw(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<()> {
-        let device = self.sampler.device_sampling().filter(|_| executable.samples());
+        let device =
+            self.sampler.device_sampling().filter(|_| executable.samples() && self.context.constraint.is_none());
         let Some(sampling) = device else {
             return self.draw_on_host(executable, cache).await;
         };
@@ -269,15 +298,41 @@ impl Generation {
             cache.extend(&[token]);
             self.not_run = None;
         }
+        // A device may still run that token while the mask is made.
+        let mask = match self.permission()? {
+            Permission::Any => None,
+            Permission::Tokens(mask) => Some(mask),
+            Permission::End => return self.end(FinishReason::Stop),
+            Permission::Ask(_) => return Ok(()),
+        };
         let mut logits = executable.logits().await?;
         if logits.len() != self.context.vocab_size {
             let (expected, found) = (self.context.vocab_size, logits.len());
             return Err(Error::internal(format!("expected {expected} logits, found {found}")));
         }
-        let (token, logprobs) = self.sampler.sample(&mut logits, &self.history)?;
+        let (token, logprobs) = self.sampler.sample(&mut logits, &self.history, mask.as_ref())?;
         self.not_run = Some(token);
         self.drawn.push_back((token, logprobs));
         Ok(())
+    }
+
+    /// What may come next; a question is passed on as an event.
+    fn permission(&mut self) -> Result<Permission> {
+        let constraint = self.context.constraint.as_mut().filter(|_| !self.context.reader.is_thinking());
+        let permission = constraint.map_or(Ok(Permission::Any), |constraint| constraint.permission())?;
+        if let Permission::Ask(accepted) = &permission {
+            self.events.push_back(Event::Mask { accepted: accepted.clone() });
+        }
+        Ok(permission)
+    }
+
+    /// Ends an answer that has as many tokens as it may; one that is complete ends by itself.
+    fn end_at_limit(&mut self) -> Result<()> {
+        match self.permission()? {
+            Permission::Ask(_) => Ok(()),
+            Permission::End => self.end(FinishReason::Stop),
+            Permission::Any | Permission::Tokens(_) => self.end(self.limit_reason),
+        }
     }
 
     fn check_drawn(&self, tokens: &[u32], steps: usize) -> Result<()> {
@@ -299,8 +354,10 @@ impl Generation {
     fn take(&mut self, token: u32, logprobs: Option<RawLogprobs>) -> Result<()> {
         self.first_token_ms.get_or_insert_with(self.context.now_ms);
         if self.end_ids.contains(&token) {
-            self.end(FinishReason::Stop);
-            return Ok(());
+            return self.end(FinishReason::Stop);
+        }
+        if let Some(constraint) = self.context.constraint.as_mut().filter(|_| !self.context.reader.is_thinking()) {
+            constraint.accept(token)?;
         }
         self.tokens.push(token);
         self.history.push(token);
@@ -308,17 +365,32 @@ impl Generation {
             list.push(with_text(&raw, self.context.pieces.as_ref()));
         }
         let piece = self.context.pieces.push(token)?;
-        if self.give(&piece) {
+        let parts = self.context.reader.push(&piece);
+        if self.give(parts) {
             self.end_with(FinishReason::Stop);
         }
         Ok(())
     }
 
-    /// Gives out what is certain once `piece` came; true when that completed a stop string.
-    fn give(&mut self, piece: &str) -> bool {
-        let checked = self.stop.push(piece);
-        self.tell(checked.text);
-        checked.stopped
+    /// Gives out what is certain once these parts came; true when that completed a stop string.
+    fn give(&mut self, parts: Vec<AnswerPart>) -> bool {
+        for part in parts {
+            match part {
+                AnswerPart::Text(text) => {
+                    let checked = self.stop.push(&text);
+                    self.tell(checked.text);
+                    if checked.stopped {
+                        return true;
+                    }
+                }
+                AnswerPart::Thought(thought) => {
+                    self.thoughts.push_str(&thought);
+                    self.events.push_back(Event::Thought(thought));
+                }
+                AnswerPart::Call(delta) => self.events.push_back(Event::ToolCall(delta)),
+            }
+        }
+        false
     }
 
     fn tell(&mut self, piece: String) {
@@ -329,21 +401,28 @@ impl Generation {
     }
 
     /// Ends the answer with the text still held back, where half a character may come out or a stop string complete.
-    fn end(&mut self, reason: FinishReason) {
+    fn end(&mut self, reason: FinishReason) -> Result<()> {
         // Who calls off wants no more; half a character is no text.
         let tail = if reason == FinishReason::Abort { String::new() } else { self.context.pieces.finish() };
-        let reason = if self.give(&tail) { FinishReason::Stop } else { reason };
+        let mut parts = self.context.reader.push(&tail);
+        parts.extend(self.context.reader.finish());
+        let reason = if self.give(parts) { FinishReason::Stop } else { reason };
         let held = self.stop.finish();
         self.tell(held);
         self.end_with(reason);
+        Ok(())
     }
 
     fn end_with(&mut self, finish_reason: FinishReason) {
         self.phase = Phase::Ended;
         self.drawn.clear();
+        let calls = self.context.reader.calls();
+        let is_call = finish_reason == FinishReason::Stop && self.context.reader.has_whole_calls();
         let result = GenerateResult {
             text: std::mem::take(&mut self.text),
-            finish_reason,
+            reasoning: Some(std::mem::take(&mut self.thoughts)).filter(|thoughts| !thoughts.is_empty()),
+            tool_calls: Some(calls).filter(|calls| !calls.is_empty()),
+            finish_reason: if is_call { FinishReason::ToolCalls } else { finish_reason },
             usage: Usage {
                 prompt_tokens: self.prompt.len(),
                 completion_tokens: self.tokens.len(),

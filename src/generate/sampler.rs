@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::constraint::TokenMask;
 use super::logprobs::{LogSoftmax, RawLogprobs};
 use super::options::Settings;
 use crate::backend::{DEVICE_TOP_K, DeviceSampling, sampling, uniform};
@@ -74,14 +75,22 @@ impl Sampler {
         self.counter = self.counter.wrapping_add(draws);
     }
 
-    /// Draws from `logits` `[vocab_size]`, which it edits. With log-probabilities wanted, also those of the chosen
+    /// Draws from `logits` `[vocab_size]`, which it edits, a token that `mask` allows. With log-probabilities wanted, also those of the chosen
     /// token and its alternatives, from the logits as they came.
     ///
     /// # Errors
     /// `internal` when no logit is a number above minus infinity.
-    pub fn sample(&mut self, logits: &mut [f32], history: &History) -> Result<(u32, Option<RawLogprobs>)> {
+    pub fn sample(
+        &mut self,
+        logits: &mut [f32],
+        history: &History,
+        mask: Option<&TokenMask>,
+    ) -> Result<(u32, Option<RawLogprobs>)> {
         let raw = self.settings.logprobs.map(|n_top| LogSoftmax::new(logits, n_top));
         let raw_logits = raw.is_some().then(|| logits.to_vec());
+        if let Some(mask) = mask {
+            mask.apply(logits);
+        }
         self.edit(logits, history);
         let token = self.choose(logits)?;
         self.advance(1);
@@ -215,7 +224,7 @@ mod tests {
     /// The ids drawn in 1000 draws from `logits`.
     fn drawn(options: &GenerateOptions, logits: &[f32]) -> Vec<u32> {
         let mut sampler = sampler(options);
-        let draw = |_| sampler.sample(&mut logits.to_vec(), &History::default()).unwrap().0;
+        let draw = |_| sampler.sample(&mut logits.to_vec(), &History::default(), None).unwrap().0;
         (0..1000).map(draw).collect::<BTreeSet<u32>>().into_iter().collect()
     }
 
@@ -268,20 +277,20 @@ mod tests {
     #[test]
     fn bias_changes_the_choice_and_ignores_foreign_ids() {
         let options = GenerateOptions { temperature: Some(0.0), logit_bias: vec![(0, -100.0), (99, 5.0)], ..neutral() };
-        assert_eq!(sampler(&options).sample(&mut [9.0, 1.0, 2.0], &History::default()).unwrap().0, 2);
+        assert_eq!(sampler(&options).sample(&mut [9.0, 1.0, 2.0], &History::default(), None).unwrap().0, 2);
     }
 
     #[test]
     fn the_lowest_id_wins_among_equals() {
         let options = GenerateOptions { temperature: Some(0.0), ..neutral() };
-        assert_eq!(sampler(&options).sample(&mut [1.0, 5.0, 5.0], &History::default()).unwrap().0, 1);
+        assert_eq!(sampler(&options).sample(&mut [1.0, 5.0, 5.0], &History::default(), None).unwrap().0, 1);
     }
 
     #[test]
     fn broken_logits_are_skipped_and_only_broken_ones_are_an_error() {
         for (temperature, top_k) in [(0.0, 0), (1.0, 0), (1.0, 40), (1.0, 1000)] {
             let options = GenerateOptions { temperature: Some(temperature), top_k: Some(top_k), ..neutral() };
-            let draw = |logits: &[f32]| sampler(&options).sample(&mut logits.to_vec(), &History::default());
+            let draw = |logits: &[f32]| sampler(&options).sample(&mut logits.to_vec(), &History::default(), None);
             assert_eq!(draw(&[f32::NAN, 1.0, f32::NEG_INFINITY]).unwrap().0, 1);
             assert_eq!(draw(&[f32::NAN, 1.0, f32::INFINITY]).unwrap().0, 2);
             for broken in [&[f32::NAN; 3][..], &[f32::NEG_INFINITY; 3], &[]] {
@@ -310,7 +319,7 @@ mod tests {
             let mut host = sampler(&GenerateOptions { seed: Some(seed), ..GenerateOptions::default() });
             let device = host.device_sampling().unwrap();
             let tokens: Vec<u32> =
-                (0..8).map(|_| host.sample(&mut logits.clone(), &History::default()).unwrap().0).collect();
+                (0..8).map(|_| host.sample(&mut logits.clone(), &History::default(), None).unwrap().0).collect();
             let drawn: Vec<u32> =
                 (0..8).filter_map(|step| sampling::draw_from_vocabulary(&logits, &device, step)).collect();
             assert_eq!(tokens, drawn);

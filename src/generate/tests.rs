@@ -8,9 +8,10 @@ use super::options::{GenerateOptions, SamplingDefaults};
 use super::stub::{Stub, VOCAB};
 use super::*;
 use crate::error::Result;
+use crate::text::AnswerReader;
 
-const EOS: u32 = 15;
-const PROMPT: [u32; 3] = [11, 12, 13];
+pub(super) const EOS: u32 = 15;
+pub(super) const PROMPT: [u32; 3] = [11, 12, 13];
 
 /// Gives token `i` the text `pieces[i]`, and the last one of half a character.
 struct Spelled(Vec<&'static str>);
@@ -29,13 +30,15 @@ impl Pieces for Spelled {
     }
 }
 
-fn context(pieces: &[&'static str], capacity: usize) -> GenerationContext {
+pub(super) fn context(pieces: &[&'static str], capacity: usize) -> GenerationContext {
     GenerationContext {
         vocab_size: VOCAB,
         capacity,
         end_ids: vec![EOS],
         defaults: SamplingDefaults::default(),
         pieces: Box::new(Spelled(pieces.to_vec())),
+        reader: AnswerReader::default(),
+        constraint: None,
         now_ms: || 1.0,
         random_seed: 5,
         backend: "stub".to_owned(),
@@ -43,7 +46,7 @@ fn context(pieces: &[&'static str], capacity: usize) -> GenerationContext {
     }
 }
 
-fn greedy() -> GenerateOptions {
+pub(super) fn greedy() -> GenerateOptions {
     GenerateOptions { temperature: Some(0.0), ..GenerateOptions::default() }
 }
 
@@ -60,6 +63,7 @@ fn run(stub: &mut Stub, cache: &mut TokenCache, generation: &mut Generation) -> 
                 return Ok((pieces, *result));
             }
             Some(Event::Prompt { .. }) => {}
+            Some(event) => panic!("unexpected: {event:?}"),
             None => panic!("an end without a result"),
         }
     }

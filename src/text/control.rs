@@ -51,6 +51,12 @@ impl ControlTokens {
         self.ids.is_empty()
     }
 
+    /// The tokens.
+    #[must_use]
+    pub fn ids(&self) -> &[u32] {
+        &self.ids
+    }
+
     /// The first control token spelled in `text` at or after the byte `from`, the longest of those that begin there.
     #[must_use]
     pub fn find(&self, text: &str, from: usize) -> Option<ControlMatch> {

@@ -96,6 +96,8 @@ pub struct Detokenizer<T: Deref<Target = Tokenizer>> {
     tokenizer: T,
     assembler: Assembler,
     keep_control: bool,
+    /// Control tokens that are spelled out all the same.
+    spelled: Vec<u32>,
     /// Nothing but skipped tokens so far, and the text begins here.
     at_start: bool,
 }
@@ -104,13 +106,20 @@ impl<T: Deref<Target = Tokenizer>> Detokenizer<T> {
     /// A stream of text that leaves control tokens out.
     pub fn new(tokenizer: T, start: Start) -> Self {
         let assembler = Assembler::new(tokenizer.decoding.broken());
-        Self { tokenizer, assembler, keep_control: false, at_start: start == Start::Text }
+        Self { tokenizer, assembler, keep_control: false, spelled: Vec::new(), at_start: start == Start::Text }
     }
 
     /// Spells control tokens out when `keep`.
     #[must_use]
     pub fn keep_control(mut self, keep: bool) -> Self {
         self.keep_control = keep;
+        self
+    }
+
+    /// Spells these control tokens out.
+    #[must_use]
+    pub fn spell(mut self, ids: Vec<u32>) -> Self {
+        self.spelled = ids;
         self
     }
 
@@ -136,7 +145,8 @@ impl<T: Deref<Target = Tokenizer>> Detokenizer<T> {
                 "the tokenizer's decoder, {name}, is not supported: it can only encode"
             )));
         }
-        let Some(mut bytes) = self.tokenizer.decoding.bytes_of(&self.tokenizer, id, self.keep_control) else {
+        let keeps = self.keep_control || self.spelled.contains(&id);
+        let Some(mut bytes) = self.tokenizer.decoding.bytes_of(&self.tokenizer, id, keeps) else {
             return Ok(());
         };
         if self.at_start && !bytes.is_empty() {

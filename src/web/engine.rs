@@ -2,11 +2,11 @@
 
 use super::error::JsResult;
 use super::name_for_js;
-use super::options::{GenerateRequest, parse, template_options};
+use super::options::{GenerateRequest, parse};
 use super::slot::Slot;
-use crate::engine::LoadedModel;
+use crate::engine::{ChatOptions, LoadedModel, Started};
 use crate::error::Error;
-use crate::generate::{self, AbortFlag, Event, GenerateResult};
+use crate::generate::{self, AbortFlag, Event, GenerateResult, TokenMask};
 use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -45,7 +45,7 @@ impl Engine {
     #[wasm_bindgen(js_name = countTokens)]
     pub fn count_tokens(&self, messages: &str) -> JsResult<u32> {
         let messages: Vec<Value> = parse(messages)?;
-        let ids = self.0.with(|model| model.chat_prompt(&messages, &template_options(Map::new(), None)))??;
+        let ids = self.0.with(|model| model.chat_prompt(&messages, &ChatOptions::default()))??;
         Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX))
     }
 
@@ -56,16 +56,24 @@ impl Engine {
     pub fn start(&self, request: &str) -> JsResult<Generation> {
         let request: GenerateRequest = parse(request)?;
         let options = request.sampling()?;
-        let generation = self.0.with(|model| {
-            let prompt = match request {
-                GenerateRequest::Chat { messages, template_kwargs, prefill, .. } => {
-                    model.chat_prompt(&messages, &template_options(template_kwargs, prefill))?
-                }
-                GenerateRequest::Complete { prompt, .. } => model.complete_prompt(&prompt)?,
-            };
-            model.start(prompt, &options)
+        let Started { generation, grammar } = self.0.with(|model| match request {
+            GenerateRequest::Chat { messages, chat, .. } => {
+                model.start_chat(&messages, &ChatOptions { generate: options, ..chat.into() })
+            }
+            GenerateRequest::Complete { prompt, .. } => model.start(model.complete_prompt(&prompt)?, &options),
         })??;
-        Ok(Generation { abort: generation.abort_flag(), generation: Slot::new(generation), model: self.0.clone() })
+        let abort = generation.abort_flag();
+        let grammar = grammar.map(|(grammar, option)| json!({ "grammar": grammar, "option": option }).to_string());
+        Ok(Generation { abort, generation: Slot::new(generation), model: self.0.clone(), grammar })
+    }
+
+    /// The vocabulary as the grammar module takes it.
+    ///
+    /// # Errors
+    /// The file has no tokenizer.
+    #[wasm_bindgen(js_name = grammarVocabulary)]
+    pub fn grammar_vocabulary(&self) -> JsResult<Vec<u8>> {
+        Ok(self.0.with(|model| model.grammar_vocabulary())??.to_bytes())
     }
 
     /// The most likely next token after each token.
@@ -139,6 +147,7 @@ pub struct Generation {
     generation: Slot<generate::Generation>,
     model: Slot<LoadedModel>,
     abort: AbortFlag,
+    grammar: Option<String>,
 }
 
 #[wasm_bindgen]
@@ -163,6 +172,21 @@ impl Generation {
         Ok(event_json(event)?.to_string())
     }
 
+    /// What the answer has to follow, as JSON `{ grammar, option }`; `undefined` when it is free.
+    #[must_use]
+    pub fn grammar(&self) -> Option<String> {
+        self.grammar.clone()
+    }
+
+    /// Answers a `mask` event with the tokens that may come next, as bits; none end the answer.
+    ///
+    /// # Errors
+    /// Nothing was asked.
+    #[wasm_bindgen(js_name = supplyMask)]
+    pub fn supply_mask(&self, bits: Vec<u32>) -> JsResult<()> {
+        Ok(self.generation.with(|generation| generation.supply_mask(TokenMask::from_bits(bits)))??)
+    }
+
     /// Ends the generation before its next step.
     pub fn cancel(&self) {
         self.abort.abort();
@@ -173,6 +197,9 @@ fn event_json(event: Event) -> JsResult<Value> {
     Ok(match event {
         Event::Prompt { done, total } => json!({ "event": "prompt", "done": done, "total": total }),
         Event::Piece(piece) => json!({ "event": "piece", "piece": piece }),
+        Event::Thought(piece) => json!({ "event": "thought", "piece": piece }),
+        Event::ToolCall(delta) => json!({ "event": "toolCall", "delta": delta }),
+        Event::Mask { accepted } => json!({ "event": "mask", "accepted": accepted }),
         Event::Done(result) => json!({ "event": "done", "result": result_json(*result)? }),
     })
 }

@@ -1,6 +1,6 @@
 //! Errors as JavaScript gets them.
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use js_sys::{Object, Reflect};
 use wasm_bindgen::JsValue;
 
@@ -24,7 +24,12 @@ impl From<JsError> for JsValue {
             Reflect::set(&object, &name.into(), &value.into()).ok();
         };
         set("code", error.code());
-        set("message", error.message());
+        // A wrong argument's place belongs to the message: that is all that some show.
+        let message = match error.kind() {
+            ErrorKind::InvalidArgument => error.to_string(),
+            _ => error.message().to_owned(),
+        };
+        set("message", &message);
         if let Some(path) = error.path() {
             set("path", &path);
         }

@@ -6,6 +6,7 @@ mod error;
 mod hash;
 mod loader;
 mod options;
+mod panic;
 mod shaders;
 mod slot;
 #[cfg(target_feature = "atomics")]
@@ -14,34 +15,13 @@ mod threads;
 pub use engine::{Engine, Generation};
 pub use hash::Sha256;
 pub use loader::Loader;
+pub use panic::{last_panic, start};
 pub use shaders::kernel_sources;
 #[cfg(target_feature = "atomics")]
 pub use threads::{note_thread_fault, release_threads, run_thread};
 
 use crate::engine::Clock;
-use std::sync::Mutex;
 use wasm_bindgen::prelude::wasm_bindgen;
-
-/// The first panic, which may be another thread's: others only follow from it.
-static FIRST_PANIC: Mutex<Option<String>> = Mutex::new(None);
-
-/// Runs when the module is instantiated: a panic stops it, and leaves its message for [`last_panic`].
-#[wasm_bindgen(start)]
-pub fn start() {
-    std::panic::set_hook(Box::new(|info| {
-        let message = info.to_string();
-        if let Ok(mut first) = FIRST_PANIC.try_lock() {
-            first.get_or_insert(message);
-        }
-    }));
-}
-
-/// The message of the panic that stopped the module; `undefined` when none did.
-#[wasm_bindgen(js_name = lastPanic)]
-#[must_use]
-pub fn last_panic() -> Option<String> {
-    FIRST_PANIC.try_lock().ok().and_then(|message| message.clone())
-}
 
 /// The model registry as JSON.
 #[wasm_bindgen]

@@ -71,11 +71,9 @@ pub enum GenerateRequest {
     Chat {
         /// The turns, as the template sees them.
         messages: Vec<Value>,
-        /// Further variables of the template.
-        #[serde(default)]
-        template_kwargs: Map<String, Value>,
-        /// The beginning of the answer.
-        prefill: Option<String>,
+        /// What else a chat takes.
+        #[serde(flatten)]
+        chat: ChatRequest,
         /// How tokens are chosen.
         sampling: Value,
     },
@@ -86,6 +84,25 @@ pub enum GenerateRequest {
         /// How tokens are chosen.
         sampling: Value,
     },
+}
+
+/// The options of a chat alone.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatRequest {
+    /// Further variables of the template.
+    #[serde(default)]
+    template_kwargs: Map<String, Value>,
+    tools: Option<Value>,
+    tool_choice: Option<Value>,
+    prefill: Option<String>,
+}
+
+impl From<ChatRequest> for ChatOptions {
+    fn from(request: ChatRequest) -> Self {
+        let ChatRequest { template_kwargs, tools, tool_choice, prefill } = request;
+        Self { template_kwargs, tools, tool_choice, prefill, ..Self::default() }
+    }
 }
 
 impl GenerateRequest {
@@ -99,15 +116,15 @@ impl GenerateRequest {
     }
 }
 
-/// Options for the template alone.
-pub fn template_options(template_kwargs: Map<String, Value>, prefill: Option<String>) -> ChatOptions {
-    ChatOptions { template_kwargs, prefill, ..ChatOptions::default() }
-}
-
-/// Reads JSON from JS; what does not fit is a fault of the package.
+/// Reads JSON from JS; what does not fit, but for its depth, is a fault of the package.
 ///
 /// # Errors
 /// The text is not the JSON of a `T`.
 pub fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {
-    serde_json::from_str(json).map_err(|error| Error::internal(format!("unexpected request: {error}")))
+    serde_json::from_str(json).map_err(|error| match error.to_string() {
+        message if message.contains("recursion limit") => {
+            Error::invalid_argument("expected schemas, tools and messages at most 128 deep, found deeper ones")
+        }
+        message => Error::internal(format!("unexpected request: {message}")),
+    })
 }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EdgeError } from '../../js/errors.js';
 import { chatRequest, checkEdgeOptions, completeRequest, loadOptions } from '../../js/options.js';
-import type { ChatMessage, ChatOptions, EdgeOptions } from '../../js/types.js';
+import type { ChatMessage, ChatOptions, EdgeOptions, ResponseFormat, Tool } from '../../js/types.js';
 
 const HELLO: ChatMessage[] = [{ role: 'user', content: 'Hello' }];
 
@@ -44,11 +44,42 @@ test('wrong_sampling_values_are_named', () => {
     [{ topP: '0.5' }, /topP/],
     [{ stop: [1] }, /stop\[0\]/],
     [{ logitBias: { abc: 1 } }, /logitBias/],
-    [{ tools: [] }, /unknown option tools/],
+    [{ tools: {} }, /tools: expected a list of tools/],
+    [{ toolChoice: () => 1 }, /toolChoice: expected what JSON can hold/],
+    [{ onToolCallDelta: 1 }, /onToolCallDelta: expected a function/],
+    [{ responseFormat: 'json' }, /responseFormat: expected an object/],
+    [{ responseFormat: { type: 'regex', regex: /a/i } }, /responseFormat\.regex: expected a regular expression without flags/],
     [{ prefill: 5 }, /prefill: expected a string/],
   ];
   for (const [options, pattern] of cases) refuses(() => chatRequest(HELLO, options as ChatOptions), pattern);
   refuses(() => completeRequest('x', { prefill: 'y' } as ChatOptions), /unknown option prefill/);
+});
+
+test('schemas_of_libraries_and_regular_expressions_are_made_plain', () => {
+  const schema = { type: 'integer' };
+  const library = { toJSONSchema: () => schema };
+  const formats = [
+    [library, { type: 'json_schema', schema }],
+    [{ type: 'json_schema', schema: library }, { type: 'json_schema', schema }],
+    [{ type: 'json_schema', json_schema: { name: 'x', schema: { toJsonSchema: () => schema } } }, { type: 'json_schema', json_schema: { name: 'x', schema } }],
+    [{ type: 'regex', regex: /\d+/u }, { type: 'regex', regex: '\\d+' }],
+    [{ type: 'text' }, { type: 'text' }],
+  ] as const;
+  for (const [given, expected] of formats) assert.deepEqual(completeRequest('x', { responseFormat: given as ResponseFormat }).sampling.responseFormat, expected);
+  const tools: Tool[] = [{ type: 'function', function: { name: 'f', parameters: library } }];
+  const request = chatRequest(HELLO, { tools, toolChoice: 'required' });
+  assert.ok(request.kind === 'chat');
+  assert.deepEqual([request.tools, request.toolChoice], [[{ type: 'function', function: { name: 'f', parameters: schema } }], 'required']);
+});
+
+test('calls_and_their_results_are_messages', () => {
+  const call = { id: 'abcdefghi', type: 'function' as const, function: { name: 'f', arguments: '{}' } };
+  const request = chatRequest([...HELLO, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', content: '3', tool_call_id: call.id }], {});
+  assert.deepEqual(request.kind === 'chat' && request.messages.slice(1), [
+    { role: 'assistant', content: null, tool_calls: [call] },
+    { role: 'tool', content: '3', tool_call_id: call.id },
+  ]);
+  refuses(() => chatRequest([{ role: 'assistant', content: null }], {}), /messages\[0\]\.content/);
 });
 
 test('a_request_carries_text_parts_joined_and_lists_made_plain', () => {

@@ -3,10 +3,13 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { run } from '../../scripts/lib/shell.mjs';
-import { MODEL, expectedAnswer, makeProject } from './lib/install.mjs';
+import { MODEL, addPackages, expectedAnswer, makeProject } from './lib/install.mjs';
 
 let folder;
-before(() => { folder = makeProject('node', 'node'); });
+before(() => {
+  folder = makeProject('node', 'node');
+  addPackages(folder);
+});
 
 for (const script of ['main.mjs', 'main.cjs']) {
   test(`${script}_answers_in_node`, async () => {

@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { launchChromium } from '../../scripts/lib/chromium.mjs';
 import { serve } from '../../scripts/lib/serve.mjs';
 import { must } from '../../scripts/lib/shell.mjs';
-import { INSTALLED, makeProject } from './lib/install.mjs';
+import { INSTALLED, expectedAnswer, makeProject } from './lib/install.mjs';
 import { outcomesOf, rightOutcomes, servePages } from './lib/pages.mjs';
 
 let browser;
@@ -51,7 +51,19 @@ test('a_strict_content_security_policy_is_enough_in_every_place', async (context
   const strict = await servePages(context, join(folder, 'dist'), { headers: { 'content-security-policy': `${POLICY} 'wasm-unsafe-eval'` } });
   const [threads, inPage] = await rightOutcomes(browser, strict.url, [{ threads: 2 }, { worker: false }]);
   assert.deepEqual([threads.worker.used, inPage.worker.used], [true, false]);
+  const { outcomes: [gpu], faults } = await outcomesOf(browser, strict.url, [{ backend: 'webgpu' }]);
+  assert.deepEqual([gpu.backend, gpu.worker?.used, gpu.text?.length > 0, faults], ['webgpu', true, true, []], JSON.stringify(gpu));
   const stricter = await servePages(context, join(folder, 'dist'), { headers: { 'content-security-policy': POLICY } });
   const { outcomes } = await outcomesOf(browser, stricter.url, [{}, { worker: false }]);
   for (const { error } of outcomes) assert.match(error?.message ?? 'no error', /script-src 'wasm-unsafe-eval'/);
+});
+
+test('under_trusted_types_the_page_runs_the_engine_and_says_why', async (context) => {
+  const folder = makeProject('trusted-types', 'app', 'esbuild');
+  await must('building', process.execPath, ['build.mjs'], { cwd: folder, quiet: true });
+  const site = await servePages(context, join(folder, 'dist'), { headers: { 'content-security-policy': `${POLICY} 'wasm-unsafe-eval'; require-trusted-types-for 'script'` } });
+  const { outcomes: [outcome] } = await outcomesOf(browser, site.url);
+  assert.equal(outcome.text, await expectedAnswer(), JSON.stringify(outcome));
+  assert.equal(outcome.worker.used, false);
+  assert.match(outcome.worker.reason, /TrustedScriptURL/);
 });

@@ -2,11 +2,11 @@
 // declaration files checked too.
 
 import assert from 'node:assert/strict';
-import { symlinkSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
-import { ROOT, run } from '../../scripts/lib/shell.mjs';
-import { TOOLS, makeProject, manifest } from './lib/install.mjs';
+import { run } from '../../scripts/lib/shell.mjs';
+import { TOOLS, addPackages, makeProject, manifest } from './lib/install.mjs';
 
 const STRICT = {
   strict: true, noEmit: true, skipLibCheck: false, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true,
@@ -26,7 +26,8 @@ const PROJECTS = [
 let folder;
 before(() => {
   folder = makeProject('types', 'types');
-  for (const name of ['@types', '@webgpu']) symlinkSync(join(ROOT, 'node_modules', name), join(folder, 'node_modules', name), 'junction');
+  addPackages(folder, ['@types', '@webgpu']);
+  addPackages(folder);
   const typed = Object.entries(manifest().exports).filter(([path, target]) => target.types && !/^\.\/(worker|thread)/.test(path));
   const lines = typed.map(([path], index) => `import * as part${index} from '@hanzo/edge${path.slice(1)}';\nexport type Part${index} = typeof part${index};`);
   writeFileSync(join(folder, 'subpaths.ts'), `${lines.join('\n')}\n`);

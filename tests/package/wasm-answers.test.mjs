@@ -87,3 +87,15 @@ test('right_bytes_load_whatever_their_type_is_called', async (context) => {
   const { outcomes } = await outcomesOf(browser, site.url, Object.keys(RIGHT).map((name) => ({ wasmUrl: urlOf(name) })));
   for (const outcome of outcomes) assert.equal(outcome.text, await expectedAnswer(), JSON.stringify(outcome));
 });
+
+test('two_loads_at_once_in_the_page_share_one_module_and_both_answer', async (context) => {
+  const site = await servePages(context, folder);
+  const requested = [];
+  const { outcomes: [both] } = await outcomesOf({ newPage: async () => {
+    const page = await browser.newPage();
+    page.on('request', (request) => { if (request.url().endsWith('.wasm')) requested.push(request.url()); });
+    return page;
+  } }, site.url, [[{ worker: false }, { worker: false }]]);
+  for (const outcome of both) assert.equal(outcome.text, await expectedAnswer(), JSON.stringify(outcome));
+  assert.equal(requested.length, 1);
+});

@@ -30,7 +30,7 @@ pub fn load(files: &[Vec<u8>], backend: Backend) -> Result<LoadedModel> {
 /// Greedy continuation of a prompt by up to `n` tokens.
 pub fn generate(model: &mut LoadedModel, prompt: Vec<u32>, n: u32) -> Result<GenerateResult> {
     let options = GenerateOptions { max_tokens: Some(n), temperature: Some(0.0), ..GenerateOptions::default() };
-    let mut generation = model.start(prompt, &options)?;
+    let mut generation = model.start(prompt, &options)?.generation;
     loop {
         if let Some(Event::Done(result)) = block_on(model.next(&mut generation))? {
             return Ok(*result);

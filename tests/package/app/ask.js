@@ -3,8 +3,9 @@
 
 import { HanzoEdge } from '@hanzo/edge';
 
-/** Asks with these options of `HanzoEdge.init`. */
+/** Asks with these options of `HanzoEdge.init`; with a list of them, all at once. */
 export async function ask(options = {}) {
+  if (Array.isArray(options)) return Promise.all(options.map(ask));
   try {
     const model = new URL('tiny.gguf', globalThis.document?.baseURI ?? location.href);
     const edge = await HanzoEdge.init({ model, cache: 'none', backend: 'cpu', ...options });

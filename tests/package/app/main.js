@@ -7,7 +7,7 @@ async function main() {
   const outcomes = [];
   for (const options of JSON.parse(new URLSearchParams(location.search).get('runs') ?? '[{}]')) {
     const outcome = await ask(options);
-    document.body.append(outcome.text ?? outcome.error.message);
+    document.body.append([outcome].flat().map(({ text, error }) => text ?? error.message).join('\n'));
     outcomes.push(outcome);
   }
   globalThis.outcomes = outcomes;

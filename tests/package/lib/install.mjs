@@ -2,7 +2,7 @@
 // each test. Everything lies in target-package/, which git does not see.
 
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { tinyModel } from '../../../target-js/tests/js/tiny.js';
 import { packTarball } from '../../../scripts/lib/pack.mjs';
@@ -51,6 +51,15 @@ export function makeProject(name, ...folders) {
   cpSync(join(FRESH, 'node_modules'), join(folder, 'node_modules'), { recursive: true });
   for (const source of folders) cpSync(join(HERE, source), folder, { recursive: true, filter: (path) => basename(path) !== 'node_modules' });
   return folder;
+}
+
+/** Installs packages beside the package: those of types that projects have, and the peers that some subpaths want. */
+export function addPackages(folder, names = Object.keys(manifest().peerDependencies ?? {})) {
+  for (const name of names) {
+    const target = join(folder, 'node_modules', name);
+    mkdirSync(dirname(target), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules', name), target, 'junction');
+  }
 }
 
 /** The tiny model's path. */
