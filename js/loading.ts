@@ -27,7 +27,7 @@ type LoaderNeed =
   | { need: 'finish' };
 
 /** What the engine says of itself. */
-type EngineFacts = Pick<LoadedFacts, 'backend' | 'reason' | 'rejected' | 'device' | 'threads' | 'variants' | 'selfTest' | 'contextTokens'>;
+type EngineFacts = Pick<LoadedFacts, 'backend' | 'reason' | 'rejected' | 'device' | 'threads' | 'variants' | 'selfTest' | 'contextTokens' | 'weights'>;
 
 /** A loaded model with its device. */
 export interface Loaded {

@@ -34,7 +34,7 @@ const CHAT_NAMES: NamesOf<ChatOptions> = {
 const SESSION_NAMES: NamesOf<SessionOptions> = { ...CHAT_NAMES, initialPrompts: true, overflow: true };
 
 const CHOICES = {
-  quantization: ['auto', 'none'],
+  quantization: ['auto', 'none', 'afq-2', 'afq-3', 'afq-4', 'afq-6', 'afq-8', 'int8'],
   kvCache: ['auto', 'f16', 'f32'],
   backend: ['auto', 'webgpu', 'cpu'],
   powerPreference: ['low-power', 'high-performance'],
@@ -91,9 +91,10 @@ function absoluteUrl(url: string | URL | undefined): string | null {
   return url instanceof URL || typeof location === 'undefined' ? String(url) : new URL(url, location.href).href;
 }
 
-function engineOptions({ maxContextTokens, maxMemoryBytes, kvCache, chatTemplate }: EdgeOptions, threads: number): EngineOptions {
+function engineOptions({ maxContextTokens, maxMemoryBytes, kvCache, quantization, chatTemplate }: EdgeOptions, threads: number): EngineOptions {
   return {
     kvCache: kvCache ?? 'auto',
+    quantization: quantization ?? 'auto',
     threads,
     ...(maxContextTokens === undefined ? {} : { maxContextTokens }),
     ...(maxMemoryBytes === undefined ? {} : { maxMemoryBytes }),

@@ -37,6 +37,7 @@ export interface EngineOptions {
   maxContextTokens?: number;
   maxMemoryBytes?: number;
   kvCache: 'auto' | 'f16' | 'f32';
+  quantization: NonNullable<EdgeOptions['quantization']>;
   threads: number;
   chatTemplate?: string;
 }

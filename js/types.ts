@@ -97,12 +97,19 @@ export type ModelFile = string | URL | ModelUrl | Blob | Uint8Array | ReadableSt
  */
 export type ModelSource = ModelFile | readonly ModelFile[];
 
+/** A way to hold weights. */
+export type Quantization = 'auto' | 'none' | 'afq-2' | 'afq-3' | 'afq-4' | 'afq-6' | 'afq-8' | 'int8';
+
 /** The options of `HanzoEdge.init`. */
 export interface EdgeOptions {
   /** Default: 'smollm2-135m-instruct'. */
   model?: ModelSource;
-  /** 'auto' and 'none' keep the weights as the file stores them. */
-  quantization?: 'auto' | 'none';
+  /**
+   * How weights are held. 'none': as the file stores them. 'auto': so too where they fit `maxMemoryBytes` and the platform,
+   * else in the most bits that fit. 'afq-N': affine groups of N bits. 'int8': rows of bytes, on the CPU with activations in
+   * bytes too. A weight that would not get smaller stays as it is; `diagnostics.weights` says what was done.
+   */
+  quantization?: Quantization;
   kvCache?: 'auto' | 'f16' | 'f32';
   /** Default: the least of the model's own limit, 4096, and what memory allows. */
   maxContextTokens?: number;
@@ -347,8 +354,20 @@ export interface Diagnostics {
     fault?: string;
   };
   contextTokens: number;
+  weights: HeldWeights;
   variants: Record<string, string>;
   selfTest: { kernel: string; ok: boolean; error?: string }[];
+}
+
+/** How the weights are held. */
+export interface HeldWeights {
+  /** 'none', or how they were quantized while loading. */
+  quantization: Exclude<Quantization, 'auto'>;
+  reason: string;
+  /** Of all weights. */
+  bytes: number;
+  /** The matrices by layout, such as 'b4g64a': 4-bit codes in affine groups of 64 columns. */
+  matrices: Record<string, { count: number; bytes: number }>;
 }
 
 /** The GPU as the browser names it. */

@@ -10,6 +10,7 @@ pub use wgpu::kernels as gpu_kernels;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::quant::{BlockFormat, PackedLayout};
+use crate::quantize::Activations;
 use serde::Deserialize;
 use std::future::Future;
 use std::pin::Pin;
@@ -53,6 +54,8 @@ pub struct LoadRequest {
     pub capacity: usize,
     /// Element type of the caches.
     pub kv_type: KvType,
+    /// How activations meet weights.
+    pub activations: Activations,
 }
 
 /// Bytes held, by purpose.
@@ -151,7 +154,8 @@ pub fn uniform(seed: u32, counter: u32) -> f32 {
 
 /// A loaded model on a device: weights, caches, compiled plans.
 pub trait Executable: MaybeSend {
-    /// Takes rows `first_row..` of weight `weight` in the file's format, packs them and lets the bytes go.
+    /// Takes rows `first_row..` of weight `weight` in the file's format, packs them into the weight's layout (quantizing
+    /// them anew where that is not the format's) and lets the bytes go.
     /// Parts come in order and start at multiples of 4 rows.
     fn write_weight(
         &mut self,
@@ -237,6 +241,8 @@ pub struct BackendRow {
     pub summary: &'static str,
     /// Whether it is chosen where the user names none.
     pub automatic: bool,
+    /// The most bytes of weights and caches that it has room for on this platform, where that is known before it opens.
+    pub most_bytes: Option<u64>,
     /// Opens the device and prepares for the model; fails with the reason why it cannot be used.
     pub open: fn(options: OpenOptions, request: LoadRequest) -> BoxFuture<'static, Result<Box<dyn Executable>>>,
     /// What a model will hold on such a machine once a long prompt was read, told without a device. Fails with the
@@ -261,6 +267,7 @@ pub static BACKENDS: &[BackendRow] = &[
         name: "wgpu",
         summary: "compute shaders on a GPU: Vulkan and Metal, WebGPU in browsers",
         automatic: true,
+        most_bytes: None,
         open: wgpu::open,
         estimate: wgpu::estimate,
     },
@@ -268,6 +275,7 @@ pub static BACKENDS: &[BackendRow] = &[
         name: "cpu",
         summary: "SIMD kernels over packed weights, on threads where there are",
         automatic: true,
+        most_bytes: cpu::MOST_BYTES,
         open: cpu::open,
         estimate: cpu::estimate,
     },
@@ -275,6 +283,7 @@ pub static BACKENDS: &[BackendRow] = &[
         name: "reference",
         summary: "plain loops with f64 sums: the oracle of the tests, slow by design",
         automatic: false,
+        most_bytes: None,
         open: reference::open,
         estimate: reference::estimate,
     },

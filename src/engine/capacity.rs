@@ -18,15 +18,15 @@ pub struct Budget {
     pub memory: u64,
 }
 
-/// The fewest tokens that the user would take.
-pub fn least(file: &ModelFile, budget: &Budget) -> Result<usize> {
+/// The fewest tokens that a user would take who wishes for `wish`; 0 is no wish.
+pub fn least_context(file: &ModelFile, wish: usize) -> Result<usize> {
     let most = Hparams::read(file)?.context_length;
-    Ok(if budget.context > 0 { budget.context } else { LEAST_CONTEXT.min(most) })
+    Ok(if wish > 0 { wish } else { LEAST_CONTEXT.min(most) })
 }
 
-/// Tokens that the key/value caches will hold. An explicit wish that the model or memory cannot meet is an error;
-/// the default shrinks.
-pub fn fit(file: &ModelFile, budget: &Budget, kv_type: KvType) -> Result<usize> {
+/// Tokens that the key/value caches will hold beside `weight_bytes` of weights. An explicit wish that the model or memory
+/// cannot meet is an error; the default shrinks.
+pub fn fit(file: &ModelFile, weight_bytes: u64, budget: &Budget, kv_type: KvType) -> Result<usize> {
     let hparams = Hparams::read(file)?;
     let most = hparams.context_length;
     if budget.context > most {
@@ -45,11 +45,11 @@ pub fn fit(file: &ModelFile, budget: &Budget, kv_type: KvType) -> Result<usize> 
     };
     let sizes = [2, hparams.n_layers, hparams.n_kv_heads, hparams.head_dim, element];
     let token_bytes = sizes.iter().fold(1u64, |product, &size| product.saturating_mul(size as u64));
-    let room = budget.memory.saturating_sub(file.weight_bytes()) / token_bytes.max(1);
+    let room = budget.memory.saturating_sub(weight_bytes) / token_bytes.max(1);
     let room = usize::try_from(room).unwrap_or(usize::MAX).min(wish);
-    let least = least(file, budget)?;
+    let least = least_context(file, budget.context)?;
     if room < least {
-        let needed = file.weight_bytes().saturating_add(token_bytes.saturating_mul(least as u64));
+        let needed = weight_bytes.saturating_add(token_bytes.saturating_mul(least as u64));
         return Err(Error::out_of_memory(format!(
             "maxMemoryBytes: expected at least {needed} for the weights and {least} tokens, found {}",
             budget.memory

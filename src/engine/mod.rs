@@ -13,6 +13,7 @@ mod model;
 mod outlook;
 mod text;
 mod vocabulary;
+mod weights;
 
 pub use chat::ChatOptions;
 pub use config::{Backend, EdgeConfig, KvCache, Model, Quantization};
@@ -22,3 +23,4 @@ pub use loader::{Loader, Need};
 pub use message::Message;
 pub use model::{Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Rejection, Score, Started};
 pub use outlook::Outlook;
+pub use weights::{HeldWeights, held_as};

@@ -1,14 +1,15 @@
 //! What a model will take, told from the headers of its files before a weight is read.
 
-use super::capacity::{Budget, fit, least};
+use super::capacity::least_context;
 use super::config::EdgeConfig;
-use super::loader::Request;
+use super::loader::{Planned, memory_for};
 use super::model::Rejection;
+use super::weights::HeldWeights;
 use crate::backend::{BackendRow, Machine, MemoryUse};
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::ModelFile;
 use crate::models;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What loading a model would come to.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub struct Outlook {
     pub backend: &'static str,
     /// Those before it that would not, and those that the caller ruled out.
     pub rejected: Vec<Rejection>,
-    /// The format of most of its weights.
+    /// The scheme that its weights are quantized by, or the format of most of them.
     pub quantization: &'static str,
     /// Tokens of context.
     pub context_tokens: usize,
@@ -30,55 +31,54 @@ pub struct Outlook {
 }
 
 impl Outlook {
-    /// Plans the model on the first of the `candidates` whose limits allow it.
+    /// Plans the model on the first of the `candidates` whose limits allow it, or else says why none does.
     pub(super) fn new(
         file: &ModelFile,
         config: &EdgeConfig,
-        (candidates, mut rejected): (&[&'static BackendRow], Vec<Rejection>),
+        (candidates, mut rejected): (&VecDeque<&'static BackendRow>, Vec<Rejection>),
         machine: &Machine,
     ) -> Result<Self> {
-        let (context_tokens, mut fault) = capacity(file, config)?;
-        let request = Request::new(file, &zeros(file)?, (context_tokens, config.kv_cache.kv_type()))?.load;
-        let mut found = None;
+        let early = zeros(file)?;
+        let mut last = None;
         for row in candidates {
-            match (row.estimate)(machine, &request) {
-                Ok(memory) => {
-                    found = Some((row.name, memory));
-                    break;
+            let memory = memory_for(row, config);
+            let (planned, short) = match Planned::new(file, &early, config, memory) {
+                Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+                    (Planned::new(file, &early, &least(file, config)?, 0)?, Some(error))
                 }
+                planned => (planned?, None),
+            };
+            let (memory, fault) = match (row.estimate)(machine, &planned.request) {
+                Ok(memory) => (memory, short.or_else(|| no_room(memory, machine))),
                 Err(error) => {
-                    rejected.push(Rejection { backend: row.name.to_owned(), reason: error.to_string() });
-                    fault.get_or_insert(error);
+                    let weights_bytes = planned.weights.bytes;
+                    (MemoryUse { weights_bytes, ..MemoryUse::default() }, Some(error))
                 }
-            }
+            };
+            let found = Self {
+                backend: row.name,
+                rejected: rejected.clone(),
+                quantization: main_format(file, &planned.weights),
+                context_tokens: planned.request.capacity,
+                memory,
+                fault,
+                file_bytes: file_bytes(file),
+            };
+            let Some(fault) = &found.fault else { return Ok(found) };
+            rejected.push(Rejection { backend: row.name.to_owned(), reason: fault.to_string() });
+            last = Some(found);
         }
-        let (backend, memory) = match (found, candidates.last()) {
-            (Some((backend, memory)), _) => {
-                // What only ruled out an earlier backend is no fault of the model's.
-                fault =
-                    fault.filter(|fault| fault.kind() == ErrorKind::OutOfMemory).or_else(|| no_room(memory, machine));
-                (backend, memory)
-            }
-            (None, Some(row)) => (row.name, MemoryUse { weights_bytes: file.weight_bytes(), ..MemoryUse::default() }),
-            (None, None) => {
-                let reasons = Rejection::list(&rejected);
-                return Err(Error::unsupported(format!("no backend is left to run this model ({reasons})")));
-            }
-        };
-        rejected.retain(|row| row.backend != backend);
-        let (quantization, file_bytes) = (main_format(file), file_bytes(file));
-        Ok(Self { backend, rejected, quantization, context_tokens, memory, fault, file_bytes })
+        last.ok_or_else(|| {
+            let reasons = Rejection::list(&rejected);
+            Error::unsupported(format!("no backend is left to run this model ({reasons})"))
+        })
     }
 }
 
-/// Tokens of context, and why they do not fit the user's memory.
-fn capacity(file: &ModelFile, config: &EdgeConfig) -> Result<(usize, Option<Error>)> {
-    let budget = Budget { context: config.max_context_tokens, memory: config.max_memory_bytes };
-    match fit(file, &budget, config.kv_cache.kv_type()) {
-        Ok(tokens) => Ok((tokens, None)),
-        Err(error) if error.kind() == ErrorKind::OutOfMemory => Ok((least(file, &budget)?, Some(error))),
-        Err(error) => Err(error),
-    }
+/// The same wishes with the fewest tokens of context that the user would take, and without a limit of memory.
+fn least(file: &ModelFile, config: &EdgeConfig) -> Result<EdgeConfig> {
+    let max_context_tokens = least_context(file, config.max_context_tokens)?;
+    Ok(EdgeConfig { max_context_tokens, max_memory_bytes: 0, ..config.clone() })
 }
 
 /// Zeros in place of the small tensors that shape the graph: its sizes do not depend on their values.
@@ -105,8 +105,11 @@ fn no_room(memory: MemoryUse, machine: &Machine) -> Option<Error> {
     })
 }
 
-/// The name of the format that most bytes of the weights are in.
-fn main_format(file: &ModelFile) -> &'static str {
+/// The scheme by which weights are quantized anew, or the name of the format that most bytes of the file's are in.
+fn main_format(file: &ModelFile, held: &HeldWeights) -> &'static str {
+    if held.quantization != "none" {
+        return held.quantization;
+    }
     let mut bytes: BTreeMap<&'static str, u64> = BTreeMap::new();
     for tensor in file.tensors() {
         *bytes.entry(tensor.format.name).or_default() += tensor.range.end - tensor.range.start;

@@ -1,10 +1,12 @@
-//! Activations as the coded weights meet them: integers with a scale per 32 columns, and the sums that zero points and
-//! biases are multiplied with. Knows no weight.
+//! Activations as the coded weights meet them: integers with a scale per 32 columns, or with one scale and one zero point
+//! for a whole row, and the sums that zero points and biases are multiplied with. Knows no weight.
 
 use crate::error::{Error, Result};
 
 /// Columns that share an activation scale.
 pub const BLOCK: usize = 32;
+/// Extremes in flight.
+const LANES: usize = 16;
 /// Columns of the smallest group of weights.
 const HALF: usize = 16;
 /// Bits of the narrowest and widest codes of weights.
@@ -13,7 +15,7 @@ const WIDEST_BITS: usize = 8;
 /// Rows are padded with zeros to a multiple of this, the widest group of a layout.
 const PADDING: usize = 128;
 
-/// Rows of activations as integers, `value = scale * code`, in the widths that the instruction set's products read:
+/// Rows of activations as integers, `value = scale * code + shift`, in the widths that the instruction set's products read:
 /// 8 bits, 16 bits, or both for weights of different widths. Buffers are kept between uses.
 #[derive(Debug, Default)]
 pub struct QuantizedRows {
@@ -25,6 +27,8 @@ pub struct QuantizedRows {
     pub(super) narrow: Codes<i8>,
     /// `|code| <= 32767`; empty where nothing reads them.
     pub(super) wide: Codes<i16>,
+    /// Of rows with one scale and one zero point, what is added to every value of a row; else empty.
+    pub(super) shifts: Vec<f32>,
 }
 
 /// The codes of all rows in one width.
@@ -54,6 +58,8 @@ pub(super) struct QuantizeRow<'a> {
     pub(super) values: &'a [f32],
     pub(super) narrow: Option<CodesRow<'a, i8>>,
     pub(super) wide: Option<CodesRow<'a, i16>>,
+    /// Where the row gets one scale and one zero point; this is what its values exceed those of the codes by.
+    pub(super) shift: Option<&'a mut f32>,
 }
 
 /// One row of [`Codes`].
@@ -148,13 +154,14 @@ impl QuantizedRows {
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.narrow.bytes() + self.wide.bytes()
+        self.narrow.bytes() + self.wide.bytes() + 4 * self.shifts.capacity()
     }
 
     /// The value that column `k` of row `n` stands for to weights that read 16 bits if `wide`.
     pub(super) fn value(&self, n: usize, k: usize, wide: bool) -> f64 {
         let at = n * self.padded + k;
-        if wide { self.wide.value(at) } else { self.narrow.value(at) }
+        let shift = self.shifts.get(n).copied().map_or(0.0, f64::from);
+        shift + if wide { self.wide.value(at) } else { self.narrow.value(at) }
     }
 
     /// Where products find the activations in 16 bits if `wide`, else in 8.
@@ -164,12 +171,13 @@ impl QuantizedRows {
     }
 
     /// Makes room for `rows` rows of `columns` columns, for products whose weights of at least `wide_from` bits read
-    /// 16-bit activations.
-    pub(super) fn reshape(&mut self, rows: usize, columns: usize, wide_from: usize) {
+    /// 16-bit activations; `whole` rows get one scale and one zero point.
+    pub(super) fn reshape(&mut self, (rows, columns): (usize, usize), wide_from: usize, whole: bool) {
         let padded = columns.next_multiple_of(PADDING);
         (self.rows, self.columns, self.padded) = (rows, columns, padded);
         self.narrow.reshape(if wide_from > NARROWEST_BITS { rows * padded } else { 0 });
         self.wide.reshape(if wide_from <= WIDEST_BITS { rows * padded } else { 0 });
+        self.shifts.resize(if whole { rows } else { 0 }, 0.0);
     }
 
     /// The rows as separate jobs; `values` is `[rows, columns]`.
@@ -186,14 +194,31 @@ impl QuantizedRows {
             )));
         }
         let (mut narrow, mut wide) = (self.narrow.rows(self.padded), self.wide.rows(self.padded));
+        let mut shifts = self.shifts.iter_mut();
         let rows = values.chunks_exact(self.columns.max(1));
-        Ok(rows.map(move |values| QuantizeRow { values, narrow: narrow.next(), wide: wide.next() }))
+        Ok(rows.map(move |values| QuantizeRow {
+            values,
+            narrow: narrow.next(),
+            wide: wide.next(),
+            shift: shifts.next(),
+        }))
     }
 }
 
 /// Quantizes one row in every width it is wanted in. Rounds to nearest, ties to even; equal on every processor.
 #[inline(always)]
 pub(super) fn quantize_row(job: QuantizeRow<'_>) {
+    if let Some(shift) = job.shift {
+        let whole = WholeRow::new(job.values);
+        *shift = whole.shift;
+        if let Some(narrow) = job.narrow {
+            whole.quantize(job.values, narrow);
+        }
+        if let Some(wide) = job.wide {
+            whole.quantize(job.values, wide);
+        }
+        return;
+    }
     if let Some(narrow) = job.narrow {
         quantize_codes(job.values, narrow);
     }
@@ -215,14 +240,76 @@ fn quantize_codes<T: Code>(values: &[f32], row: CodesRow<'_, T>) {
             padded
         });
         let scale = quantize_block(&block, codes);
-        let mut total = 0;
-        for (half, codes) in codes.chunks_exact(HALF).enumerate() {
-            let sum: i32 = codes.iter().map(|&code| code.into()).sum();
-            halves[2 * index + half] = scale * sum as f32;
-            total += sum;
-        }
-        (scales[index], totals[index]) = (scale, scale * total as f32);
+        (scales[index], totals[index]) = (scale, sums(scale, codes, &mut halves[2 * index..]));
     }
+}
+
+/// The sum of the values of a block's codes; those of its halves go to `halves`.
+#[inline(always)]
+fn sums<T: Code>(scale: f32, codes: &[T], halves: &mut [f32]) -> f32 {
+    let mut total = 0;
+    for (half, codes) in halves.iter_mut().zip(codes.chunks_exact(HALF)) {
+        let sum: i32 = codes.iter().map(|&code| code.into()).sum();
+        *half = scale * sum as f32;
+        total += sum;
+    }
+    scale * total as f32
+}
+
+/// One scale and one zero point for a row, from its least and largest value: `x_q = clamp(round(x / s) + z, 0, 255)`
+/// (Jacob et al., 2018). The codes are `x_q - 128`. The range is mapped to 1 to 255, so that no code is -128, whose
+/// negative is no byte: some instruction sets take it.
+struct WholeRow {
+    scale: f32,
+    inverse: f32,
+    /// Added to a rounded value to make its code.
+    zero: i32,
+    /// What the row's values exceed those of the codes by.
+    shift: f32,
+}
+
+impl WholeRow {
+    #[inline(always)]
+    fn new(values: &[f32]) -> Self {
+        // Zero is a value of every row, so that it has an exact code. Extremes by lanes, so that this compiles to SIMD.
+        let (mut lows, mut highs) = ([0f32; LANES], [0f32; LANES]);
+        let (chunks, rest) = values.as_chunks::<LANES>();
+        for values in chunks {
+            for ((low, high), &value) in lows.iter_mut().zip(&mut highs).zip(values) {
+                *low = if value < *low { value } else { *low };
+                *high = if value > *high { value } else { *high };
+            }
+        }
+        for ((low, high), &value) in lows.iter_mut().zip(&mut highs).zip(rest) {
+            (*low, *high) = (low.min(value), high.max(value));
+        }
+        let (low, high) = (lows.into_iter().fold(0.0, f32::min), highs.into_iter().fold(0.0, f32::max));
+        let scale = (high - low) / 254.0;
+        let inverse = if scale > 0.0 { (1.0 / scale).min(f32::MAX) } else { 0.0 };
+        let zero = rounded(-low * inverse) - 127;
+        Self { scale, inverse, zero, shift: -scale * zero as f32 }
+    }
+
+    #[inline(always)]
+    fn quantize<T: Code>(&self, values: &[f32], row: CodesRow<'_, T>) {
+        let CodesRow { codes, scales, totals, halves } = row;
+        for (code, value) in codes.iter_mut().zip(values) {
+            *code = T::new(rounded(value * self.inverse).wrapping_add(self.zero).clamp(-127, 127));
+        }
+        // What pads a row meets no weight and counts in no sum.
+        codes[values.len()..].fill(T::default());
+        for (index, codes) in codes.chunks_exact(BLOCK).enumerate() {
+            (scales[index], totals[index]) = (self.scale, sums(self.scale, codes, &mut halves[2 * index..]));
+        }
+    }
+}
+
+/// The nearest whole number to one far below 2^22, ties to even.
+#[inline(always)]
+fn rounded(value: f32) -> i32 {
+    // Adding 1.5 * 2^23 rounds to an integer in the low bits of the sum.
+    const MAGIC: f32 = 12_582_912.0;
+    ((value + MAGIC).to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32)
 }
 
 /// Writes the codes of a block and returns its scale. Branch-free, so that it compiles to SIMD.
@@ -234,10 +321,8 @@ fn quantize_block<T: Code>(block: &[f32; BLOCK], codes: &mut [T]) -> f32 {
     let inverse = if largest > 0.0 { T::LARGEST / largest } else { 0.0 };
     // An infinite inverse would make codes of a block of subnormals meaningless.
     let inverse = inverse.min(f32::MAX);
-    // Adding 1.5 * 2^23 rounds to an integer in the low bits of the sum.
-    const MAGIC: f32 = 12_582_912.0;
     for (code, value) in codes.iter_mut().zip(block) {
-        *code = T::new(((value * inverse + MAGIC).to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32));
+        *code = T::new(rounded(value * inverse));
     }
     largest / T::LARGEST
 }

@@ -6,6 +6,7 @@
 mod block;
 mod pack;
 mod packed;
+mod quantize;
 
 mod bf16;
 mod f16;
@@ -27,7 +28,7 @@ mod q8_0;
 mod tests;
 
 pub use block::{BlockFormat, Dequantize, Quantize, Unpack};
-pub use pack::{pack_rows, unpack_row, unpack_rows};
+pub use pack::{pack_rows, pack_rows_as, unpack_row, unpack_rows};
 pub use packed::{Codes, PackedLayout, PackedRows};
 
 /// Every block format, by ggml's type number.

@@ -129,6 +129,18 @@ fn facts(model: &LoadedModel) -> Value {
             Some(error) => json!({ "kernel": test.kernel, "ok": false, "error": error }),
         })
         .collect();
+    let matrices: Map<String, Value> = diagnostics
+        .weights
+        .matrices
+        .into_iter()
+        .map(|share| (share.layout, json!({ "count": share.matrices, "bytes": share.bytes })))
+        .collect();
+    let weights = json!({
+        "quantization": diagnostics.weights.quantization,
+        "reason": diagnostics.weights.reason,
+        "bytes": diagnostics.weights.bytes,
+        "matrices": matrices,
+    });
     json!({
         "backend": name_for_js(diagnostics.backend),
         "reason": diagnostics.reason,
@@ -138,6 +150,7 @@ fn facts(model: &LoadedModel) -> Value {
         "variants": variants,
         "selfTest": self_test,
         "contextTokens": model.info().capacity,
+        "weights": weights,
     })
 }
 

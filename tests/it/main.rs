@@ -7,6 +7,7 @@ mod hostile;
 mod hostile_models;
 mod oracle;
 mod outlook;
+mod quantize;
 mod structured;
 mod support;
 mod tidy;

@@ -14,12 +14,15 @@ use crate::graph::{Dims, Graph};
 use crate::kernels::{Compute, Kernels, KvCache, Scratch, self_test};
 use crate::plan::Plan;
 use crate::quant::BlockFormat;
+use crate::quantize::Activations;
 use clock::Clock;
 use std::sync::Arc;
 use weights::Weights;
 
 pub use estimate::estimate;
 
+/// Where addresses have 32 bits: 4 GiB less what the module itself, activations and the tokenizer take.
+pub(super) const MOST_BYTES: Option<u64> = if cfg!(target_pointer_width = "32") { Some(3584 << 20) } else { None };
 /// Tokens of one forward: enough rows that unpacking weights costs little, few enough to stay in the caches.
 const MAX_TOKENS: usize = 256;
 /// Threads by default; beyond these the memory of small machines is busy.
@@ -40,6 +43,7 @@ pub struct Cpu {
     logits: Vec<f32>,
     tests: Vec<SelfTest>,
     clock: Clock,
+    activations: Activations,
 }
 
 /// Opens the CPU backend.
@@ -69,6 +73,7 @@ impl Cpu {
             logits: Vec::new(),
             tests: Vec::new(),
             clock: Clock::default(),
+            activations: request.activations,
             graph,
         })
     }
@@ -105,6 +110,16 @@ impl Cpu {
             clock: &mut self.clock,
         };
         run.plan(&plan, tokens, position, &mut self.logits)
+    }
+
+    /// Makes the weights ready, and the kernels known to be right.
+    fn complete(&mut self) -> Result<()> {
+        self.weights.finish(&self.graph)?;
+        self.test_kernels()?;
+        match self.activations {
+            Activations::Blocks => Ok(()),
+            Activations::Tensor => self.weights.sum_rows(&self.compute),
+        }
     }
 
     /// Checks the kernels of each layout in use, and steps down to simpler ones until all are right.
@@ -144,7 +159,7 @@ impl Executable for Cpu {
     }
 
     fn finish(&mut self) -> BoxFuture<'_, Result<()>> {
-        let done = self.weights.finish(&self.graph).and_then(|()| self.test_kernels());
+        let done = self.complete();
         Box::pin(async move { done })
     }
 
@@ -184,6 +199,7 @@ impl Executable for Cpu {
         for matrix in self.weights.one_of_each_layout() {
             let inputs = match table.activation_bits(matrix.layout()) {
                 32 => "f32".to_owned(),
+                _ if self.activations == Activations::Tensor => "uint8 whole-row".to_owned(),
                 bits => format!("int{bits}"),
             };
             variants.push((matrix.layout().name(), format!("matmul/{kernels}, {inputs} activations")));

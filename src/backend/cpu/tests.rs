@@ -10,6 +10,7 @@ use crate::ops::cases::{self, CaseInput};
 use crate::ops::{Add, Attention, Embed, Linear, Mul, Pairs, RmsNorm, Rope, RopeScaling, RopeTable, Silu, TakeRows};
 use crate::optimize::optimize;
 use crate::quant::{BlockFormat, PackedLayout, block_format_by_name};
+use crate::quantize::Activations;
 use crate::tensor::{DType, Tensor};
 use futures::executor::block_on;
 use std::sync::Arc;
@@ -97,8 +98,13 @@ fn load(backend: &str, case: &Case, threads: usize) -> Box<dyn Executable> {
     let (f32_format, format) = (block_format_by_name("f32").unwrap(), block_format_by_name(case.format).unwrap());
     let weights = case.graph.weights.clone();
     let layouts = weights.iter().map(|weight| if weight.vector { PackedLayout::F32 } else { format.layout }).collect();
-    let request =
-        LoadRequest { graph: Arc::new(case.graph.clone()), layouts, capacity: CAPACITY, kv_type: case.kv_type };
+    let request = LoadRequest {
+        graph: Arc::new(case.graph.clone()),
+        layouts,
+        capacity: CAPACITY,
+        kv_type: case.kv_type,
+        activations: Activations::Blocks,
+    };
     let row = BACKENDS.iter().find(|row| row.name == backend).unwrap();
     let options = OpenOptions { threads: Some(threads), ..OpenOptions::default() };
     let mut model = block_on((row.open)(options, request)).unwrap();
@@ -222,7 +228,13 @@ fn a_weight_that_is_missing_or_cut_is_an_error() {
     let case = Case { graph: decoder(Pairs::Halves, None), format: "f32", kv_type: KvType::F32 };
     let row = BACKENDS.iter().find(|row| row.name == "cpu").unwrap();
     let layouts = vec![PackedLayout::F32; case.graph.weights.len()];
-    let request = LoadRequest { graph: Arc::new(case.graph), layouts, capacity: CAPACITY, kv_type: KvType::F32 };
+    let request = LoadRequest {
+        graph: Arc::new(case.graph),
+        layouts,
+        capacity: CAPACITY,
+        kv_type: KvType::F32,
+        activations: Activations::Blocks,
+    };
     let mut model = block_on((row.open)(OpenOptions { threads: Some(1), ..OpenOptions::default() }, request)).unwrap();
     let format = block_format_by_name("f32").unwrap();
     assert!(model.write_weight(0, 0, format, &[0; HIDDEN * 4 - 1]).is_err());

@@ -4,13 +4,14 @@
 use super::{BackendReport, BoxFuture, Executable, LoadRequest, Machine, MemoryUse, OpenOptions};
 use crate::error::{Context, Error, Result};
 use crate::graph::{Dims, Graph, Origin, ReferenceCache, ReferenceCx, ValueId};
-use crate::quant::BlockFormat;
+use crate::quant::{BlockFormat, PackedLayout, pack_rows_as, unpack_rows};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
 /// A model as dense tensors.
 pub struct Reference {
     graph: Arc<Graph>,
+    layouts: Vec<PackedLayout>,
     parts: Vec<Vec<f32>>,
     weights: Vec<Arc<Tensor>>,
     caches: Vec<ReferenceCache>,
@@ -42,6 +43,7 @@ impl Reference {
             caches: request.graph.caches.iter().map(cache).collect(),
             parts: vec![Vec::new(); request.graph.weights.len()],
             weights: Vec::new(),
+            layouts: request.layouts,
             graph: request.graph,
             capacity: request.capacity,
             logits: Vec::new(),
@@ -102,8 +104,17 @@ impl Executable for Reference {
         }
         let len = part.len();
         part.resize(len + bytes.len() / format.block_bytes * format.block_len, 0.0);
-        (format.dequantize)(bytes, &mut part[len..]);
-        Ok(())
+        match self.layouts.get(weight) {
+            // What is quantized anew is computed with as the other backends hold it.
+            Some(&layout) if !spec.vector && layout != format.layout => {
+                let rows = (part.len() - len) / spec.columns.max(1);
+                unpack_rows(&pack_rows_as(layout, format, bytes, rows, spec.columns)?, &mut part[len..])
+            }
+            _ => {
+                (format.dequantize)(bytes, &mut part[len..]);
+                Ok(())
+            }
+        }
     }
 
     fn finish(&mut self) -> BoxFuture<'_, Result<()>> {

@@ -12,6 +12,7 @@ use crate::kernels::CpuCx;
 use crate::ops::cases::{self, Case, CaseInput, Random};
 use crate::ops::{Add, Embed, Linear, RmsNorm};
 use crate::quant::{Codes, PackedLayout};
+use crate::quantize::Activations;
 use crate::shader::{Caps, Kernel, Launch, LaunchCx};
 use crate::tensor::Tensor;
 use futures::executor::block_on;
@@ -147,7 +148,8 @@ fn constant_logits(logits: &[f32], capacity: usize) -> Model {
     let inputs = [builder.constant("logits", logits), builder.constant("zeros", zeros)];
     let output = builder.op("sum", Add, &inputs).unwrap();
     let graph = Arc::new(builder.finish(&[output]));
-    let request = LoadRequest { graph, layouts: Vec::new(), capacity, kv_type: KvType::F32 };
+    let request =
+        LoadRequest { graph, layouts: Vec::new(), capacity, kv_type: KvType::F32, activations: Activations::Blocks };
     let mut model = Model::new(gpu(), request).unwrap();
     block_on(model.finish()).unwrap();
     model
@@ -200,7 +202,13 @@ fn a_cache_that_no_address_could_hold_is_beyond_the_limits() {
         builder.cache(CacheSpec { n_kv_heads: 8, head_dim: 1 << 10 });
         let zero = builder.constant("zero", Tensor::f32([1, 1], vec![0.0]).unwrap());
         let graph = Arc::new(builder.finish(&[zero]));
-        let request = LoadRequest { graph, layouts: Vec::new(), capacity, kv_type: KvType::F32 };
+        let request = LoadRequest {
+            graph,
+            layouts: Vec::new(),
+            capacity,
+            kv_type: KvType::F32,
+            activations: Activations::Blocks,
+        };
         let Err(error) = Model::new(gpu(), request) else { panic!("{capacity} tokens were accepted") };
         assert_eq!(error.kind(), ErrorKind::Limits);
     }
@@ -318,7 +326,11 @@ fn a_model_does_without_what_the_device_gets_wrong() {
     let mut gpu = gpu();
     gpu.caps = Caps { f16: true, matrix: true, ..Caps::WEBGPU_MINIMUM };
     let layouts = vec![PackedLayout::F16];
-    let mut model = Model::new(gpu, LoadRequest { graph, layouts, capacity: 8, kv_type: KvType::F32 }).unwrap();
+    let mut model = Model::new(
+        gpu,
+        LoadRequest { graph, layouts, capacity: 8, kv_type: KvType::F32, activations: Activations::Blocks },
+    )
+    .unwrap();
     block_on(model.finish()).unwrap();
     let report = model.report();
     let faults: Vec<_> = report.self_test.iter().filter(|test| test.error.is_some()).collect();
