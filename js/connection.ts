@@ -7,13 +7,14 @@ import { unreachable } from './protocol.js';
 import type { Call, CallName, Calls, FromHost, Port, ToHost } from './protocol.js';
 import { CallerResources } from './resources.js';
 import { hasWorkers, isNode } from './support.js';
-import type { EdgeOptions, Progress, ToolCallDelta } from './types.js';
+import type { EdgeOptions, Progress, TokenLogprob, ToolCallDelta } from './types.js';
 
 /** What a call hears before its answer. */
 export interface CallEvents {
   onPiece?(piece: string): void;
   onThought?(piece: string): void;
   onToolCall?(delta: ToolCallDelta): void;
+  onLogprob?(entry: TokenLogprob): void;
   onProgress?(progress: Progress): void;
 }
 
@@ -123,6 +124,9 @@ export class Connection {
         break;
       case 'thought':
         this.#pending.get(message.id)?.events.onThought?.(message.piece);
+        break;
+      case 'logprob':
+        this.#pending.get(message.id)?.events.onLogprob?.(message.entry);
         break;
       case 'toolCall':
         this.#pending.get(message.id)?.events.onToolCall?.(message.delta);

@@ -155,6 +155,7 @@ export class HanzoEdge {
       const events: CallEvents = {
         onPiece: (piece) => source.push(piece),
         onProgress: guarded('onProgress', options.onProgress),
+        onLogprob: guarded('onLogprob', options.onLogprob),
         onThought: guarded('onReasoning', options.onReasoning),
         onToolCall: guarded('onToolCallDelta', options.onToolCallDelta),
       };

@@ -19,7 +19,7 @@ import { storeModel } from './storing.js';
 import { isNode } from './support.js';
 import { surveyModel } from './survey.js';
 import { callExport, hasTrapped } from './traps.js';
-import type { MemoryReport, ToolCallDelta } from './types.js';
+import type { MemoryReport, TokenLogprob, ToolCallDelta } from './types.js';
 import { startWasm, stopped, trapOf } from './wasm.js';
 import type { WasmInstance } from './wasm.js';
 
@@ -29,6 +29,7 @@ type GenerationEvent =
   | { event: 'piece'; piece: string }
   | { event: 'thought'; piece: string }
   | { event: 'toolCall'; delta: ToolCallDelta }
+  | { event: 'logprob'; entry: TokenLogprob }
   /** The grammar has to say what may come next. */
   | { event: 'mask'; accepted: number[] }
   | { event: 'done'; result: Omit<GenerateReport, 'tokens'> & { tokens: number[] } };
@@ -51,7 +52,7 @@ export class EngineHost {
   #loaded: Loaded | null = null;
   #grammars: Grammars | null = null;
   #isClosed = false;
-  /** The last call into the module and the last generation: the next one waits for it. */
+  /** The last call into the module and the last generation, which never rejects: the next one waits for it. */
   #lastCall: Promise<unknown> = Promise.resolve();
   #lastGeneration: Promise<unknown> = Promise.resolve();
 
@@ -151,18 +152,27 @@ export class EngineHost {
   }
 
   async #generate(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
-    const turn = this.#lastGeneration.catch(() => {}).then(() => this.#generateNow(id, request, running));
-    this.#lastGeneration = turn;
-    return turn;
+    const before = this.#lastGeneration;
+    let finish = () => {};
+    const isOver = new Promise<void>((resolve) => { finish = resolve; });
+    this.#lastGeneration = Promise.all([before, isOver]);
+    try {
+      // Made at once: a request that cannot be answered need not wait to hear so.
+      const generation = await this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
+      // Neither need one that was called off: it runs nothing.
+      await Promise.race([before, aborted(running.control.signal)]);
+      return await this.#generateNow(id, generation, running);
+    } finally {
+      finish();
+    }
   }
 
-  async #generateNow(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
-    const generation = await this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
+  async #generateNow(id: number, generation: Generation, running: Running): Promise<GenerateReport> {
     running.generation = generation;
     let grammar: Follower | null = null;
     try {
       const wanted = generation.grammar();
-      grammar = wanted && this.#grammars ? await this.#grammars.open(wanted) : null;
+      grammar = wanted && this.#grammars && !running.control.signal.aborted ? await this.#grammars.open(wanted) : null;
       for (;;) {
         if (running.control.signal.aborted) generation.cancel();
         const event = JSON.parse(await this.#exclusive(() => generation.next())) as GenerationEvent;
@@ -175,6 +185,9 @@ export class EngineHost {
             break;
           case 'thought':
             this.#post({ type: 'thought', id, piece: event.piece });
+            break;
+          case 'logprob':
+            this.#post({ type: 'logprob', id, entry: event.entry });
             break;
           case 'toolCall':
             this.#post({ type: 'toolCall', id, delta: event.delta });
@@ -259,6 +272,12 @@ export class EngineHost {
     if (isTrap) this.#wasm?.threads?.end();
     else void this.#lastCall.catch(() => {}).then(() => this.#freeAfterLoss(loaded));
   }
+}
+
+/** Resolves when the signal says so. */
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 /** Lets other tasks run: messages arrive, a page repaints. */

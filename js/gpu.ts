@@ -80,6 +80,8 @@ class LentGpu implements Gpu {
   readonly #request: GPUAdapter['requestDevice'];
   #devices: GPUDevice[] = [];
   #callbacks: ((reason: string) => void)[] = [];
+  /** Why the device was lost, once it was. */
+  #lost: string | null = null;
   #isDestroyed = false;
 
   constructor(gpu: GPU, adapter: GPUAdapter, facts: AdapterFacts) {
@@ -104,7 +106,8 @@ class LentGpu implements Gpu {
   }
 
   onLost(callback: (reason: string) => void): void {
-    this.#callbacks.push(callback);
+    if (this.#lost === null) this.#callbacks.push(callback);
+    else callback(this.#lost);
   }
 
   destroy(): void {
@@ -140,7 +143,8 @@ class LentGpu implements Gpu {
     this.#devices.push(device);
     void device.lost.then(({ reason, message }) => {
       if (this.#isDestroyed) return;
-      for (const callback of this.#callbacks) callback(message || reason || 'no reason was given');
+      this.#lost = message || reason || 'no reason was given';
+      for (const callback of this.#callbacks) callback(this.#lost);
     });
     return device;
   }

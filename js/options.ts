@@ -25,8 +25,8 @@ const DOWNLOAD_NAMES: NamesOf<DownloadOptions> = {
 };
 const GENERATE_NAMES: NamesOf<GenerateOptions> = {
   maxTokens: true, temperature: true, topK: true, topP: true, minP: true, repeatPenalty: true, frequencyPenalty: true,
-  presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, logitBias: true, responseFormat: true,
-  signal: true, onProgress: true,
+  presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, onLogprob: true, logitBias: true, speculative: true,
+  responseFormat: true, signal: true, onProgress: true,
 };
 const CHAT_NAMES: NamesOf<ChatOptions> = {
   ...GENERATE_NAMES, tools: true, toolChoice: true, onToolCallDelta: true, onReasoning: true, chatTemplateKwargs: true, prefill: true,
@@ -39,7 +39,7 @@ const CHOICES = {
   backend: ['auto', 'webgpu', 'cpu'],
   powerPreference: ['low-power', 'high-performance'],
   cache: ['auto', 'opfs', 'cache-api', 'memory', 'none'],
-  overflow: ['error', 'drop-oldest'],
+  overflow: ['error', 'drop-oldest', 'slide'],
   role: ['system', 'user', 'assistant', 'tool'],
 } as const;
 
@@ -114,7 +114,7 @@ export function chatRequest(messages: readonly ChatMessage[], options: ChatOptio
     kind: 'chat',
     messages: plainMessages(messages),
     ...(chatTemplateKwargs ? { templateKwargs: { ...chatTemplateKwargs } } : {}),
-    ...(prefill ? { prefill } : {}),
+    ...(prefill ? { prefill: wellFormed(prefill) } : {}),
     ...(tools ? { tools: plainTools(tools) } : {}),
     ...(toolChoice ? { toolChoice: plainToolChoice(toolChoice) } : {}),
     sampling: sampling(options),
@@ -132,7 +132,7 @@ export function completeRequest(prompt: string, options: GenerateOptions): Gener
 export function checkSessionOptions(options: SessionOptions): void {
   checkNames(options, SESSION_NAMES);
   checkChoice('overflow', options.overflow);
-  if (options.initialPrompts !== undefined && options.initialPrompts.length > 0) plainMessages(options.initialPrompts);
+  if (options.initialPrompts !== undefined && !Array.isArray(options.initialPrompts)) throw wrong('initialPrompts', 'a list of messages', options.initialPrompts);
 }
 
 /** Messages with their content as one string. */
@@ -169,9 +169,10 @@ function textOf(content: unknown, path: string): string {
 }
 
 function sampling(options: GenerateOptions): SamplingOptions {
-  const { signal, onProgress, stop, logprobs, logitBias, responseFormat, ...rest } = options;
+  const { signal, onProgress, onLogprob, stop, logprobs, logitBias, responseFormat, speculative, ...rest } = options;
   checkSignal(signal);
   checkType('onProgress', onProgress, 'function');
+  checkType('onLogprob', onLogprob, 'function');
   const result: SamplingOptions = {};
   for (const name of ['maxTokens', 'temperature', 'topK', 'topP', 'minP', 'repeatPenalty', 'frequencyPenalty', 'presencePenalty', 'seed', 'topLogprobs'] as const) {
     const value = rest[name];
@@ -183,6 +184,10 @@ function sampling(options: GenerateOptions): SamplingOptions {
   if (logprobs !== undefined && typeof logprobs !== 'boolean') throw wrong('logprobs', 'true or false', logprobs);
   if (logprobs) result.logprobs = true;
   if (stop !== undefined) result.stop = stopStrings(stop);
+  if (speculative !== undefined) {
+    if (typeof speculative !== 'boolean' && (typeof speculative !== 'object' || speculative === null)) throw wrong('speculative', 'true, false or { maxTokens }', speculative);
+    result.speculative = speculative;
+  }
   if (logitBias !== undefined) result.logitBias = Object.fromEntries(Object.entries(logitBias).map(([id, bias]) => biasOf(id, bias)));
   if (responseFormat !== undefined && responseFormat !== null) result.responseFormat = plainResponseFormat(responseFormat);
   return result;

@@ -58,6 +58,7 @@ export interface SamplingOptions {
   topLogprobs?: number;
   /** By token id. */
   logitBias?: Record<string, number>;
+  speculative?: boolean | { maxTokens?: number };
   responseFormat?: Record<string, unknown>;
 }
 
@@ -132,6 +133,7 @@ export type FromHost =
   | { type: 'piece'; id: number; piece: string }
   | { type: 'thought'; id: number; piece: string }
   | { type: 'toolCall'; id: number; delta: ToolCallDelta }
+  | { type: 'logprob'; id: number; entry: TokenLogprob }
   | { type: 'progress'; id: number; progress: Progress }
   | { type: 'fetch'; resource: number; url: string; headers: [string, string][] }
   | { type: 'pull'; resource: number }

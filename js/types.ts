@@ -220,8 +220,15 @@ export interface GenerateOptions {
   logprobs?: boolean;
   /** How many of the most likely tokens to list with each, 0 to 20; needs `logprobs`. */
   topLogprobs?: number;
+  /** Hears of them token by token, before the piece that the token ends. */
+  onLogprob?(entry: TokenLogprob): void;
   /** Added to the logits of these token ids. */
   logitBias?: Readonly<Record<number, number>>;
+  /**
+   * Guesses tokens ahead: what followed the same words before in prompt and answer. The answer is the same; texts that
+   * repeat their prompt come faster. `maxTokens`: the most tokens of a guess, 15 unless given, at most 32.
+   */
+  speculative?: boolean | { maxTokens?: number };
   /** What the answer has to be; see `ResponseFormat`. */
   responseFormat?: ResponseFormat;
   signal?: AbortSignal;
@@ -283,11 +290,15 @@ export interface GenerateStats {
   decodeTokensPerSecond: number;
   backend: 'webgpu' | 'cpu';
   threads?: number;
+  /** With `speculative`: tokens guessed ahead, and those of them that were right. */
+  draftedTokens?: number;
+  acceptedTokens?: number;
 }
 
 /**
  * An answer as it comes. It can be read once, by `for await` or as `readable`; `result` needs no reading.
- * Leaving the loop or `cancel()` ends the work and resolves `result` with finishReason 'abort'.
+ * Leaving the loop or `cancel()` ends the work and resolves `result` with finishReason 'abort'. So does dropping the
+ * iterator, once it is collected, unless `result` was asked for.
  */
 export interface TokenStream extends AsyncIterable<string> {
   readonly result: Promise<GenerateResult>;
@@ -302,21 +313,36 @@ export interface Chat {
   readonly completions: ChatCompletions;
 }
 
+/** A message as Chrome's Prompt API has it. With `prefix` the last one is the beginning of the answer. */
+export interface PromptMessage {
+  role: 'system' | 'user' | 'assistant';
+  content: string | readonly { type: 'text'; value: string }[];
+  prefix?: boolean;
+}
+
+/** What a session is asked: a string is the user's message. */
+export type SessionInput = string | readonly (ChatMessage | PromptMessage)[];
+
 /** The options of a session: those of its prompts, and how it begins. */
 export interface SessionOptions extends ChatOptions {
-  initialPrompts?: readonly ChatMessage[];
-  /** What to do when the conversation no longer fits: fail, or forget the oldest turns. Default 'error'. */
-  overflow?: 'error' | 'drop-oldest';
+  /** Never forgotten. */
+  initialPrompts?: readonly (ChatMessage | PromptMessage)[];
+  /**
+   * What to do when the conversation no longer fits. 'error' rejects; 'drop-oldest' forgets the oldest turns before it
+   * answers; 'slide' does so in the middle of an answer as well, which then does not end when the context is full.
+   * Default 'error'.
+   */
+  overflow?: 'error' | 'drop-oldest' | 'slide';
 }
 
 /** A conversation that remembers its turns. Dispatches 'contextoverflow' when turns are forgotten. */
 export interface EdgeSession extends EventTarget {
-  prompt(input: string | readonly ChatMessage[], options?: ChatOptions): Promise<string>;
-  promptStreaming(input: string | readonly ChatMessage[], options?: ChatOptions): TokenStream;
-  /** Adds messages without an answer. */
-  append(input: string | readonly ChatMessage[], options?: { signal?: AbortSignal }): Promise<void>;
+  prompt(input: SessionInput, options?: ChatOptions): Promise<string>;
+  promptStreaming(input: SessionInput, options?: ChatOptions): TokenStream;
+  /** Adds messages without an answer. Rejects with 'context-overflow' what does not fit, and stays as it was. */
+  append(input: SessionInput, options?: { signal?: AbortSignal }): Promise<void>;
   /** How many tokens the input would add to the context. */
-  measureContextUsage(input: string | readonly ChatMessage[]): Promise<number>;
+  measureContextUsage(input: SessionInput): Promise<number>;
   /** A session of its own with the same turns. */
   clone(options?: { signal?: AbortSignal }): Promise<EdgeSession>;
   /** Tokens of the context in use, as of the last finished call. */

@@ -3,6 +3,8 @@
 pub mod cpu;
 pub mod reference;
 pub mod sampling;
+#[cfg(test)]
+mod tests;
 pub mod wgpu;
 
 pub use wgpu::kernels as gpu_kernels;
@@ -63,7 +65,7 @@ pub struct LoadRequest {
 pub struct MemoryUse {
     /// Packed weights and constants.
     pub weights_bytes: u64,
-    /// Key/value caches.
+    /// Key/value caches, and the copies saved of them.
     pub kv_bytes: u64,
     /// Activation slots and staging.
     pub scratch_bytes: u64,
@@ -192,6 +194,20 @@ pub trait Executable: MaybeSend {
         let _ = (position, steps, sampling);
         Box::pin(async { Err(crate::error::Error::internal("this backend draws no tokens")) })
     }
+
+    /// Bytes of a copy of the keys and values of the first `tokens` positions; 0 where none can be made.
+    fn snapshot_bytes(&self, tokens: usize) -> u64;
+
+    /// Copies the keys and values of the first `tokens` positions, of which there is one at least, to a place of the
+    /// backend's own with the number `place`. What the place held before is gone, also when this fails.
+    fn save(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>>;
+
+    /// Makes the first `tokens` positions what they were when `place` was saved with as many or more. The logits held
+    /// are those of no token then.
+    fn restore(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>>;
+
+    /// Frees what a place holds.
+    fn discard(&mut self, place: usize);
 
     /// Bytes held now.
     fn memory(&self) -> MemoryUse;

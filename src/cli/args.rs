@@ -77,6 +77,9 @@ pub struct SampleArgs {
     /// A string that ends the answer; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub stop: Vec<String>,
+    /// Guess up to N tokens ahead from what followed the same words before; 15 when N is not given
+    #[arg(long, value_name = "N", num_args = 0..=1, default_value_t = 0, default_missing_value = "15")]
+    pub speculative: u32,
 }
 
 impl SampleArgs {
@@ -93,6 +96,7 @@ impl SampleArgs {
             presence_penalty: self.presence_penalty,
             seed: self.seed,
             stop: self.stop.clone(),
+            speculative: self.speculative,
             ..GenerateOptions::default()
         }
     }

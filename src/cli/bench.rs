@@ -41,6 +41,8 @@ pub fn run(args: Args) -> Result<()> {
     if args.load.context_tokens.is_none() {
         config.max_context_tokens = (args.depth + args.prompt + args.decode) as usize;
     }
+    // No prompt comes again, so copies of earlier ones would only take time.
+    config.prefix_cache_bytes = Some(0);
     let path = model::resolve(Some(&args.model))?;
     let begin = Instant::now();
     let edge = model::open(path, config)?;

@@ -1,6 +1,7 @@
-//! How much context fits: the least of the model's, the user's wish and what memory allows.
+//! How much context fits: the least of the model's, the user's wish and what memory allows; and how much of the rest is
+//! for copies of it.
 
-use crate::backend::KvType;
+use crate::backend::{KvType, MemoryUse};
 use crate::error::{Error, Result};
 use crate::format::ModelFile;
 use crate::models::Hparams;
@@ -56,4 +57,30 @@ pub fn fit(file: &ModelFile, weight_bytes: u64, budget: &Budget, kv_type: KvType
         )));
     }
     Ok(room)
+}
+
+/// Bytes for copies of sequences that left the caches: the user's wish, else as many as the caches take, but never more
+/// than the limit `memory` (0 is none) leaves beside what is in use.
+pub fn prefix_budget(wish: Option<u64>, memory: u64, used: MemoryUse) -> u64 {
+    let rest = match memory {
+        0 => u64::MAX,
+        memory => memory.saturating_sub(used.weights_bytes + used.kv_bytes),
+    };
+    wish.unwrap_or(used.kv_bytes).min(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_take_as_much_as_the_caches_unless_the_limit_or_the_user_says_less() {
+        let used = MemoryUse { weights_bytes: 100, kv_bytes: 40, ..MemoryUse::default() };
+        assert_eq!(prefix_budget(None, 0, used), 40);
+        assert_eq!(prefix_budget(None, 170, used), 30);
+        assert_eq!(prefix_budget(None, 120, used), 0);
+        assert_eq!(prefix_budget(Some(0), 0, used), 0);
+        assert_eq!(prefix_budget(Some(90), 0, used), 90);
+        assert_eq!(prefix_budget(Some(90), 200, used), 60);
+    }
 }

@@ -184,4 +184,7 @@ pub struct EdgeConfig {
     pub chat_template: Option<String>,
     /// Element type of the key/value cache.
     pub kv_cache: KvCache,
+    /// Most bytes for copies of conversations that left the key/value cache, so that going back to one does not run its
+    /// prompt again; 0 keeps none. `None` takes as many as the cache itself, within `max_memory_bytes`.
+    pub prefix_cache_bytes: Option<u64>,
 }

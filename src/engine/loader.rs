@@ -1,6 +1,7 @@
 //! Loads a model as a machine that is pulled: it says which bytes it needs next and is given them. So one loader
 //! serves a mapped file natively and a download on the web, and never holds a whole file.
 
+use super::capacity::prefix_budget;
 use super::config::EdgeConfig;
 use super::model::{Clock, LoadedModel, ModelInfo, Rejection};
 use super::outlook::Outlook;
@@ -9,6 +10,7 @@ use super::weights::{Choice, HeldWeights};
 use crate::backend::{BackendRow, Executable, LoadRequest, Machine, OpenOptions};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::format::{self, FileHeader, ModelFile, Parsed};
+use crate::generate::TokenCache;
 use crate::graph::Graph;
 use crate::quantize::Activations;
 use crate::{models, optimize};
@@ -291,7 +293,10 @@ impl Loader {
         let (file, text) = self.file.take().ok_or_else(|| Error::internal("no header yet"))?;
         let held = (opened.capacity, opened.weights);
         let info = ModelInfo::new(&file, opened.row.name, held, std::mem::take(&mut self.rejected))?;
-        Ok(Some(LoadedModel::new(opened.executable, text, info, self.clock)))
+        let EdgeConfig { prefix_cache_bytes, max_memory_bytes, .. } = self.config;
+        let budget = prefix_budget(prefix_cache_bytes, max_memory_bytes, opened.executable.memory());
+        let cache = TokenCache::with_budget(budget);
+        Ok(Some(LoadedModel::new(opened.executable, text, info, cache, self.clock)))
     }
 
     /// The file's facts, once its header is read.

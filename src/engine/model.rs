@@ -148,8 +148,14 @@ pub struct LoadedModel {
 }
 
 impl LoadedModel {
-    pub(crate) fn new(executable: Box<dyn Executable>, text: Text, info: ModelInfo, clock: Clock) -> Self {
-        Self { executable, text, info, cache: TokenCache::new(), constraints: Constraints::default(), clock }
+    pub(crate) fn new(
+        executable: Box<dyn Executable>,
+        text: Text,
+        info: ModelInfo,
+        cache: TokenCache,
+        clock: Clock,
+    ) -> Self {
+        Self { executable, text, info, cache, constraints: Constraints::default(), clock }
     }
 
     /// What was loaded.

@@ -19,6 +19,13 @@ enum Planes {
     F32 { k: Vec<f32>, v: Vec<f32> },
 }
 
+/// Copies the first `tokens` rows of every head between planes `[n_kv_heads, capacity, head_dim]` of these head sizes.
+fn copy_heads<T: Copy>(from: &[T], from_head: usize, to: &mut [T], to_head: usize, len: usize) {
+    for (from, to) in from.chunks_exact(from_head).zip(to.chunks_exact_mut(to_head)) {
+        to[..len].copy_from_slice(&from[..len]);
+    }
+}
+
 /// `len` zeros, or an error that says how much was wanted.
 fn zeros<T: Clone + Default>(len: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
@@ -58,6 +65,42 @@ impl KvCache {
             Planes::F16 { k, v } => 2 * (k.capacity() + v.capacity()),
             Planes::F32 { k, v } => 4 * (k.capacity() + v.capacity()),
         }
+    }
+
+    /// A cache of its own that holds the first `tokens` positions of this one and has room for no more.
+    ///
+    /// # Errors
+    /// `OutOfMemory` when it cannot be had, `Internal` when there are not so many positions.
+    pub fn prefix(&self, tokens: usize) -> Result<Self> {
+        let half = matches!(self.planes, Planes::F16 { .. });
+        let mut prefix = Self::new(self.n_kv_heads, self.head_dim, tokens, half)?;
+        prefix.copy_from(self, tokens)?;
+        Ok(prefix)
+    }
+
+    /// Takes the first `tokens` positions of `other`, a cache of the same heads and precision.
+    ///
+    /// # Errors
+    /// `Internal` when it is of another kind or one of the two has not so many positions.
+    pub fn copy_from(&mut self, other: &Self, tokens: usize) -> Result<()> {
+        let same_heads = (self.n_kv_heads, self.head_dim) == (other.n_kv_heads, other.head_dim);
+        if !same_heads || tokens == 0 || tokens > self.capacity.min(other.capacity) {
+            let (to, from) = (self.capacity, other.capacity);
+            return Err(Error::internal(format!("{tokens} tokens cannot go from a cache of {from} to one of {to}")));
+        }
+        let (from, to, len) = (other.capacity * self.head_dim, self.capacity * self.head_dim, tokens * self.head_dim);
+        match (&other.planes, &mut self.planes) {
+            (Planes::F16 { k: from_k, v: from_v }, Planes::F16 { k, v }) => {
+                copy_heads(from_k, from, k, to, len);
+                copy_heads(from_v, from, v, to, len);
+            }
+            (Planes::F32 { k: from_k, v: from_v }, Planes::F32 { k, v }) => {
+                copy_heads(from_k, from, k, to, len);
+                copy_heads(from_v, from, v, to, len);
+            }
+            _ => return Err(Error::internal("caches of one precision expected, found two")),
+        }
+        Ok(())
     }
 
     /// Keys and values for the kernels.
@@ -118,6 +161,23 @@ mod tests {
         let CacheSlices::F32 { k, v } = cache.slices() else { panic!("an f32 cache") };
         assert_eq!(k, [0.0, 0.0, 1.0, 2.0, 5.0, 6.0, 0.0, 0.0, 3.0, 4.0, 7.0, 8.0]);
         assert_eq!(v, [0.0, 0.0, 0.5, 0.5, 0.5, 0.5, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5]);
+    }
+
+    #[test]
+    fn a_prefix_comes_back_as_it_was() {
+        let mut cache = KvCache::new(2, 2, 3, false).unwrap();
+        cache.write(0, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &[0.5; 8]).unwrap();
+        let prefix = cache.prefix(1).unwrap();
+        cache.write(0, &[9.0; 12], &[9.0; 12]).unwrap();
+        cache.copy_from(&prefix, 1).unwrap();
+        let CacheSlices::F32 { k, v } = cache.slices() else { panic!("an f32 cache") };
+        assert_eq!(k, [1.0, 2.0, 9.0, 9.0, 9.0, 9.0, 3.0, 4.0, 9.0, 9.0, 9.0, 9.0]);
+        assert_eq!(v, [0.5, 0.5, 9.0, 9.0, 9.0, 9.0, 0.5, 0.5, 9.0, 9.0, 9.0, 9.0]);
+        let other = KvCache::new(2, 2, 3, true).unwrap();
+        for (from, tokens) in [(&prefix, 0), (&prefix, 2), (&other, 1)] {
+            assert_eq!(cache.copy_from(from, tokens).unwrap_err().code(), "internal");
+        }
+        assert_eq!(cache.prefix(4).unwrap_err().code(), "internal");
     }
 
     #[test]

@@ -211,6 +211,7 @@ fn event_json(event: Event) -> JsResult<Value> {
         Event::Prompt { done, total } => json!({ "event": "prompt", "done": done, "total": total }),
         Event::Piece(piece) => json!({ "event": "piece", "piece": piece }),
         Event::Thought(piece) => json!({ "event": "thought", "piece": piece }),
+        Event::Logprob(entry) => json!({ "event": "logprob", "entry": entry }),
         Event::ToolCall(delta) => json!({ "event": "toolCall", "delta": delta }),
         Event::Mask { accepted } => json!({ "event": "mask", "accepted": accepted }),
         Event::Done(result) => json!({ "event": "done", "result": result_json(*result)? }),

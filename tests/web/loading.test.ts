@@ -205,8 +205,9 @@ async function useModel(page: Page, options: PlainOptions): Promise<{ diagnostic
       const edge = await HanzoEdge.init(given);
       // A software GPU reads long prompts too slowly, and has its buffers from the start.
       if (given.backend === 'cpu') await edge.complete('word '.repeat(300), { temperature: 0, maxTokens: 1 }).result;
-      const { text } = await edge.chat([{ role: 'user', content: 'What is gravity?' }], { temperature: 0, maxTokens: 1 }).result;
+      // Before another conversation: that of the first one is kept aside then.
       const memory = await edge.memory();
+      const { text } = await edge.chat([{ role: 'user', content: 'What is gravity?' }], { temperature: 0, maxTokens: 1 }).result;
       const { diagnostics } = edge;
       await edge.close();
       return { diagnostics: JSON.parse(JSON.stringify(diagnostics)) as Diagnostics, memory, text };

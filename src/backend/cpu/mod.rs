@@ -5,7 +5,7 @@ mod clock;
 mod estimate;
 mod run;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod weights;
 
 use super::{BackendReport, BoxFuture, Executable, KernelTime, KvType, LoadRequest, MemoryUse, OpenOptions, SelfTest};
@@ -16,6 +16,7 @@ use crate::plan::Plan;
 use crate::quant::BlockFormat;
 use crate::quantize::Activations;
 use clock::Clock;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use weights::Weights;
 
@@ -27,8 +28,8 @@ pub(super) const MOST_BYTES: Option<u64> = if cfg!(target_pointer_width = "32") 
 const MAX_TOKENS: usize = 256;
 /// Threads by default; beyond these the memory of small machines is busy.
 const DEFAULT_THREADS: usize = 8;
-/// Plans kept: that of decoding and those of the last prompts.
-const MAX_PLANS: usize = 4;
+/// Plans kept: that of decoding, those of the last prompts and of guesses of a few lengths.
+const MAX_PLANS: usize = 8;
 
 /// A model in packed weights.
 pub struct Cpu {
@@ -36,6 +37,8 @@ pub struct Cpu {
     compute: Compute,
     weights: Weights,
     caches: Vec<KvCache>,
+    /// Copies of the beginnings of all caches, by place.
+    snapshots: BTreeMap<usize, Vec<KvCache>>,
     capacity: usize,
     plans: Vec<Arc<Plan>>,
     slots: Vec<Vec<f32>>,
@@ -66,6 +69,7 @@ impl Cpu {
             compute: Compute::new(options.threads.unwrap_or_else(default_threads))?,
             weights: Weights::new(&graph, &request.layouts)?,
             caches: caches.collect::<Result<_>>()?,
+            snapshots: BTreeMap::new(),
             capacity: request.capacity,
             plans: Vec::new(),
             slots: Vec::new(),
@@ -110,6 +114,19 @@ impl Cpu {
             clock: &mut self.clock,
         };
         run.plan(&plan, tokens, position, &mut self.logits)
+    }
+
+    fn copy_out(&mut self, place: usize, tokens: usize) -> Result<()> {
+        self.snapshots.remove(&place);
+        let copies = self.caches.iter().map(|cache| cache.prefix(tokens)).collect::<Result<Vec<_>>>()?;
+        self.snapshots.insert(place, copies);
+        Ok(())
+    }
+
+    fn copy_in(&mut self, place: usize, tokens: usize) -> Result<()> {
+        let copies =
+            self.snapshots.get(&place).ok_or_else(|| Error::internal(format!("nothing was saved at {place}")))?;
+        self.caches.iter_mut().zip(copies).try_for_each(|(cache, copy)| cache.copy_from(copy, tokens))
     }
 
     /// Makes the weights ready, and the kernels known to be right.
@@ -181,12 +198,31 @@ impl Executable for Cpu {
         Box::pin(async move { done.map(|()| std::mem::take(&mut self.logits)) })
     }
 
+    fn snapshot_bytes(&self, tokens: usize) -> u64 {
+        self.caches.iter().map(|cache| (cache.bytes() / cache.capacity().max(1) * tokens) as u64).sum()
+    }
+
+    fn save(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>> {
+        let done = self.copy_out(place, tokens);
+        Box::pin(async move { done })
+    }
+
+    fn restore(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>> {
+        let done = self.copy_in(place, tokens);
+        Box::pin(async move { done })
+    }
+
+    fn discard(&mut self, place: usize) {
+        self.snapshots.remove(&place);
+    }
+
     fn memory(&self) -> MemoryUse {
         let slots: usize = self.slots.iter().map(|slot| 4 * slot.capacity()).sum();
         let constants = self.graph.constants.iter().map(|tensor| 4 * tensor.shape().iter().product::<usize>());
         MemoryUse {
             weights_bytes: (self.weights.bytes() + constants.sum::<usize>()) as u64,
-            kv_bytes: self.caches.iter().map(KvCache::bytes).sum::<usize>() as u64,
+            kv_bytes: self.caches.iter().chain(self.snapshots.values().flatten()).map(KvCache::bytes).sum::<usize>()
+                as u64,
             scratch_bytes: (slots + self.scratch.bytes() + 4 * self.logits.capacity()) as u64,
             gpu_bytes: 0,
         }

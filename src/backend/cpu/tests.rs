@@ -30,7 +30,7 @@ fn norm(graph: &mut GraphBuilder, name: &str, x: ValueId, len: usize) -> ValueId
 }
 
 /// One layer of a decoder with head norms, biases and a window, and its head.
-fn decoder(pairs: Pairs, window: Option<usize>) -> Graph {
+pub fn decoder(pairs: Pairs, window: Option<usize>) -> Graph {
     let mut graph = GraphBuilder::default();
     let tokens = graph.tokens();
     let table = graph.matrix("embd", VOCAB, HIDDEN);
@@ -87,14 +87,14 @@ fn bytes_of(name: &str, format: &BlockFormat, len: usize) -> Vec<u8> {
     }
 }
 
-struct Case {
-    graph: Graph,
-    format: &'static str,
-    kv_type: KvType,
+pub struct Case {
+    pub graph: Graph,
+    pub format: &'static str,
+    pub kv_type: KvType,
 }
 
 /// A loaded decoder whose matrices are in the case's format.
-fn load(backend: &str, case: &Case, threads: usize) -> Box<dyn Executable> {
+pub fn load(backend: &str, case: &Case, threads: usize) -> Box<dyn Executable> {
     let (f32_format, format) = (block_format_by_name("f32").unwrap(), block_format_by_name(case.format).unwrap());
     let weights = case.graph.weights.clone();
     let layouts = weights.iter().map(|weight| if weight.vector { PackedLayout::F32 } else { format.layout }).collect();
@@ -106,7 +106,7 @@ fn load(backend: &str, case: &Case, threads: usize) -> Box<dyn Executable> {
         activations: Activations::Blocks,
     };
     let row = BACKENDS.iter().find(|row| row.name == backend).unwrap();
-    let options = OpenOptions { threads: Some(threads), ..OpenOptions::default() };
+    let options = OpenOptions { threads: Some(threads), allow_fallback_adapter: true, ..OpenOptions::default() };
     let mut model = block_on((row.open)(options, request)).unwrap();
     for (index, weight) in weights.iter().enumerate() {
         let format = if weight.vector { f32_format } else { format };

@@ -6,6 +6,7 @@ use crate::error::{Context, Error, Result};
 use crate::graph::{Dims, Graph, Origin, ReferenceCache, ReferenceCx, ValueId};
 use crate::quant::{BlockFormat, PackedLayout, pack_rows_as, unpack_rows};
 use crate::tensor::Tensor;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A model as dense tensors.
@@ -15,6 +16,8 @@ pub struct Reference {
     parts: Vec<Vec<f32>>,
     weights: Vec<Arc<Tensor>>,
     caches: Vec<ReferenceCache>,
+    /// Copies of all caches, whole, by place.
+    snapshots: BTreeMap<usize, Vec<ReferenceCache>>,
     capacity: usize,
     logits: Vec<f32>,
 }
@@ -33,6 +36,10 @@ pub fn estimate(_machine: &Machine, request: &LoadRequest) -> Result<MemoryUse> 
     Ok(MemoryUse { weights_bytes: weights.sum(), kv_bytes: caches.sum(), ..MemoryUse::default() })
 }
 
+fn cache_bytes(cache: &ReferenceCache) -> u64 {
+    (cache.keys.len() + cache.values.len()) as u64 * 4
+}
+
 impl Reference {
     fn new(request: LoadRequest) -> Self {
         let cache = |spec: &crate::graph::CacheSpec| {
@@ -43,6 +50,7 @@ impl Reference {
             caches: request.graph.caches.iter().map(cache).collect(),
             parts: vec![Vec::new(); request.graph.weights.len()],
             weights: Vec::new(),
+            snapshots: BTreeMap::new(),
             layouts: request.layouts,
             graph: request.graph,
             capacity: request.capacity,
@@ -151,6 +159,24 @@ impl Executable for Reference {
         Box::pin(async { logits })
     }
 
+    fn snapshot_bytes(&self, _tokens: usize) -> u64 {
+        self.caches.iter().map(cache_bytes).sum()
+    }
+
+    fn save(&mut self, place: usize, _tokens: usize) -> BoxFuture<'_, Result<()>> {
+        self.snapshots.insert(place, self.caches.clone());
+        Box::pin(async { Ok(()) })
+    }
+
+    fn restore(&mut self, place: usize, _tokens: usize) -> BoxFuture<'_, Result<()>> {
+        let saved = self.snapshots.get(&place).map(|saved| self.caches.clone_from(saved));
+        Box::pin(async move { saved.ok_or_else(|| Error::internal(format!("nothing was saved at {place}"))) })
+    }
+
+    fn discard(&mut self, place: usize) {
+        self.snapshots.remove(&place);
+    }
+
     fn memory(&self) -> MemoryUse {
         let f32_bytes = |len: usize| len as u64 * 4;
         MemoryUse {
@@ -160,7 +186,7 @@ impl Executable for Reference {
                 .filter_map(|weight| weight.as_f32().ok())
                 .map(|w| f32_bytes(w.len()))
                 .sum(),
-            kv_bytes: self.caches.iter().map(|cache| f32_bytes(cache.keys.len() + cache.values.len())).sum(),
+            kv_bytes: self.caches.iter().chain(self.snapshots.values().flatten()).map(cache_bytes).sum(),
             ..MemoryUse::default()
         }
     }

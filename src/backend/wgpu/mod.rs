@@ -8,6 +8,7 @@ mod model;
 mod profile;
 mod program;
 mod sample;
+mod snapshots;
 mod state;
 mod weights;
 
