@@ -220,6 +220,24 @@ test('the_models_view_shows_what_runs_the_model_and_lets_it_go', async () => {
   await opened.close();
 });
 
+test('the_memory_plan_is_there_before_the_download_and_stored_models_can_be_deleted', async () => {
+  const opened = await site.open('?backend=cpu#models', WIDE);
+  const { page } = opened;
+  await page.waitForSelector('#plan-facts dd', LIMIT);
+  const plan = await page.textContent('#plan-facts') ?? '';
+  for (const wanted of [/Download98 MB/, /weights 9\d MB, context \d+ MB/, /on CPU, .*4096 tokens of context/]) assert.match(plan, wanted);
+  assert.equal(await page.isVisible('#stored-empty'), true);
+  await page.click('#load');
+  await page.waitForSelector('#chip:not([hidden])', LIMIT);
+  await page.waitForSelector('#stored-list li', LIMIT);
+  assert.match(await page.textContent('#stored-list') ?? '', /SmolLM2.*98 MB · in private files/);
+  await look(page, 'stored');
+  await page.click('#unload');
+  await page.click('#stored-list button');
+  await page.waitForSelector('#stored-empty:not([hidden])', LIMIT);
+  await opened.close();
+});
+
 test('a_link_that_leads_nowhere_is_one_clear_fault', async () => {
   const opened = await site.open('?backend=cpu#models', WIDE);
   const { page } = opened;
