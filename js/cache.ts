@@ -1,14 +1,20 @@
 // Chooses where downloaded files are kept. Knows which places there are, and nothing of what they hold.
 
 import { cacheApiPlace } from './cache-api.js';
-import { diskPlace } from './cache-disk.js';
 import { memoryPlace } from './cache-memory.js';
 import { opfsPlace } from './cache-opfs.js';
-import { cacheFolder } from './node.js';
 import type { Place } from './place.js';
 import { Store } from './store.js';
-import { canWriteOpfs, hasCacheApi, hasOpfs, isNode } from './support.js';
+import { canWriteOpfs, hasCacheApi, hasOpfs } from './support.js';
 import type { EdgeOptions } from './types.js';
+
+/** Opens the folder on disk, in Node. */
+let openDisk: (() => Place) | null = null;
+
+/** Lends the code of the folder on disk, which no page and no worker has to carry: `node-disk.ts` brings it. */
+export function lendDisk(open: () => Place): void {
+  openDisk = open;
+}
 
 /** The store for an option; null for 'none' or where the one asked for does not exist. */
 export async function openStore(option: NonNullable<EdgeOptions['cache']>): Promise<Store | null> {
@@ -19,7 +25,7 @@ export async function openStore(option: NonNullable<EdgeOptions['cache']>): Prom
 
 async function choosePlace(option: Exclude<NonNullable<EdgeOptions['cache']>, 'none'>): Promise<Place | null> {
   if (option === 'memory') return memoryPlace();
-  if (isNode()) return diskPlace(cacheFolder());
+  if (openDisk) return openDisk();
   // Storage may be denied (private windows, blocked cookies); then the next place is tried.
   if (option !== 'cache-api' && canWriteOpfs()) {
     const place = await opfsPlace().catch(() => null);
@@ -35,7 +41,7 @@ async function choosePlace(option: Exclude<NonNullable<EdgeOptions['cache']>, 'n
 /** The stores of every place there is, to list and remove what they hold. */
 export async function everyStore(): Promise<Store[]> {
   const opening: (Promise<Place | null> | Place)[] = [memoryPlace()];
-  if (isNode()) opening.push(diskPlace(cacheFolder()));
+  if (openDisk) opening.push(openDisk());
   if (hasOpfs()) opening.push(opfsPlace().catch(() => null));
   if (hasCacheApi()) opening.push(cacheApiPlace().catch(() => null));
   const places = await Promise.all(opening);

@@ -3,6 +3,7 @@
 import { everyStore } from './cache.js';
 import { EdgeError } from './errors.js';
 import { isLocked } from './locks.js';
+import { bringDisk } from './node-disk.js';
 import { callOnce } from './opening.js';
 import { checkDownloadOptions } from './options.js';
 import { storedName } from './placing.js';
@@ -14,6 +15,7 @@ import type { DownloadOptions, ModelInfo, ModelSource } from './types.js';
 
 /** Every stored model, the last used first. */
 export async function listModels(): Promise<ModelInfo[]> {
+  await bringDisk();
   const found: ModelInfo[] = [];
   for (const store of await everyStore()) {
     const models = groupedBy(await store.list(), modelOf);
@@ -32,6 +34,7 @@ export async function downloadModel(model: ModelSource, options: DownloadOptions
 export async function deleteModel(model: ModelSource): Promise<void> {
   const specs = describeSource(model, () => { throw new EdgeError('invalid-argument', 'a stream is stored nowhere', { path: 'model' }); });
   const wanted = new Set(specs.flatMap((spec) => [storedName(spec), ...(spec.kind === 'url' ? spec.urls : [])]));
+  await bringDisk();
   for (const store of await everyStore()) {
     for (const { header } of await store.list()) {
       if (!wanted.has(header.model) && !wanted.has(header.url)) continue;

@@ -96,7 +96,8 @@ export class Connection {
 
   async #openLocal(): Promise<void> {
     try {
-      const [{ EngineHost }, module] = await Promise.all([import('./engine-host.js'), importModule(this.choice.name)])
+      const disk = import('./node-disk.js').then(({ bringDisk }) => bringDisk());
+      const [{ EngineHost }, module] = await Promise.all([import('./engine-host.js'), importModule(this.choice.name), disk])
         .catch((error: unknown) => { throw importFault(error); });
       if (this.#end) return;
       // Answers arrive as tasks of their own, never inside a call, as they do from a worker.
