@@ -9,11 +9,15 @@ import type { Follower } from './grammars.js';
 import type { Generation } from './hanzo-edge.js';
 import { loadModel } from './loading.js';
 import type { Loaded } from './loading.js';
+import type { LoadContext } from './model-files.js';
 import type { WasmModule } from './modules.js';
+import { rising } from './progress.js';
 import { unreachable } from './protocol.js';
 import type { Call, CallName, Calls, FromHost, GenerateReport, GenerateRequest, LoadOptions, LoadedFacts, ToHost } from './protocol.js';
 import { HostResources } from './resources.js';
+import { storeModel } from './storing.js';
 import { isNode } from './support.js';
+import { surveyModel } from './survey.js';
 import { callExport, hasTrapped } from './traps.js';
 import type { MemoryReport, TokenLogprob, ToolCallDelta } from './types.js';
 import { startWasm, stopped, trapOf } from './wasm.js';
@@ -99,6 +103,8 @@ export class EngineHost {
   async #do(id: number, call: Call, running: Running): Promise<Calls[CallName]['answer']> {
     switch (call.name) {
       case 'load': return this.#load(id, call.request, running.control.signal);
+      case 'survey': return surveyModel(call.request, await this.#begin(id, call.request, running.control.signal));
+      case 'store': return storeModel(call.request, await this.#begin(id, call.request, running.control.signal)).then(() => null);
       case 'generate': return this.#generate(id, call.request, running);
       case 'tokenize': return this.#exclusive(({ engine }) => engine.tokenize(call.request));
       case 'detokenize': return this.#exclusive(({ engine }) => engine.detokenize(call.request));
@@ -110,20 +116,25 @@ export class EngineHost {
     }
   }
 
+  /** Starts the module. What the answer offers belongs to the call with this number. */
+  async #begin(id: number, options: LoadOptions, signal: AbortSignal): Promise<LoadContext> {
+    this.#wasm = await startWasm(this.#module, { url: options.wasmUrl, binary: options.wasmBinary });
+    return {
+      module: this.#module,
+      signal,
+      fetch: options.ownFetch ? this.#resources.fetch : (input, init) => fetch(input, init),
+      openStream: this.#resources.stream,
+      onProgress: rising((progress) => this.#post({ type: 'progress', id, progress })),
+    };
+  }
+
   async #load(id: number, options: LoadOptions, signal: AbortSignal): Promise<LoadedFacts> {
-    const wasm = await startWasm(this.#module, { url: options.wasmUrl, binary: options.wasmBinary });
-    this.#wasm = wasm;
+    const context = await this.#begin(id, options, signal);
     const wanted = options.engine.threads - 1;
-    const { started, fault } = (await wasm.threads?.add(wanted)) ?? { started: 0, fault: null };
+    const { started, fault } = (await this.#wasm?.threads?.add(wanted)) ?? { started: 0, fault: null };
     this.#threads = started;
     try {
-      const loaded = await loadModel({ ...options, engine: { ...options.engine, threads: 1 + started } }, {
-        module: this.#module,
-        signal,
-        fetch: options.ownFetch ? this.#resources.fetch : (input, init) => fetch(input, init),
-        openStream: this.#resources.stream,
-        onProgress: (progress) => this.#post({ type: 'progress', id, progress }),
-      });
+      const loaded = await loadModel({ ...options, engine: { ...options.engine, threads: 1 + started } }, context);
       if (signal.aborted) {
         // The caller left during the last step.
         loaded.engine.free();

@@ -8,7 +8,7 @@ import type { EngineOptions, GenerateRequest, LoadOptions, PlainMessage, Samplin
 import { describeSource, modelName } from './source.js';
 import type { KeepStream } from './source.js';
 import { plainJson, plainResponseFormat, plainToolChoice, plainTools } from './structured.js';
-import type { ChatMessage, ChatOptions, EdgeOptions, GenerateOptions, SessionOptions, ToolCall } from './types.js';
+import type { ChatMessage, ChatOptions, DownloadOptions, EdgeOptions, GenerateOptions, SessionOptions, ToolCall } from './types.js';
 
 const DEFAULT_MODEL = 'smollm2-135m-instruct';
 
@@ -19,6 +19,9 @@ const EDGE_NAMES: NamesOf<EdgeOptions> = {
   model: true, quantization: true, kvCache: true, maxContextTokens: true, maxMemoryBytes: true, backend: true, threads: true,
   powerPreference: true, chatTemplate: true, wasmUrl: true, grammarWasmUrl: true, wasmBinary: true, worker: true, cache: true, fetch: true,
   headers: true, signal: true, onProgress: true,
+};
+const DOWNLOAD_NAMES: NamesOf<DownloadOptions> = {
+  cache: true, fetch: true, headers: true, signal: true, onProgress: true, wasmUrl: true, wasmBinary: true, worker: true,
 };
 const GENERATE_NAMES: NamesOf<GenerateOptions> = {
   maxTokens: true, temperature: true, topK: true, topP: true, minP: true, repeatPenalty: true, frequencyPenalty: true,
@@ -51,6 +54,12 @@ export function checkEdgeOptions(options: EdgeOptions): void {
   checkType('fetch', options.fetch, 'function');
   checkType('onProgress', options.onProgress, 'function');
   checkSignal(options.signal);
+}
+
+/** Checks the options of a download. */
+export function checkDownloadOptions(options: DownloadOptions): void {
+  checkNames(options, DOWNLOAD_NAMES);
+  checkEdgeOptions(options);
 }
 
 /** The name of the model that these options load. */

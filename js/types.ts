@@ -1,5 +1,6 @@
 // The public types of the package. Only declarations: no code, and nothing of how the engine is driven.
 
+import type { EdgeErrorCode } from './errors.js';
 import type { ChatCompletions } from './openai-types.js';
 
 /** A class of the platform where the user's library declares it; nothing where it does not, as in Node without DOM types. */
@@ -83,6 +84,8 @@ export interface ModelUrl {
   sha256?: string;
   /** The file's size in bytes. */
   bytes?: number;
+  /** Other addresses of the same file, for when the first does not answer. */
+  mirrors?: readonly (string | URL)[];
 }
 
 /** One file of a model. In Node a string may also be a path. */
@@ -148,6 +151,56 @@ export interface Progress {
   file?: string;
   bytesPerSecond?: number;
   etaMs?: number;
+}
+
+/** Whether a model can be used: at once, after a download, after one that is under way, or not here. */
+export type Availability = 'available' | 'downloadable' | 'downloading' | 'unavailable';
+
+/** What loading a model would take, told from the headers of its files. */
+export interface Plan {
+  /** What is still to be downloaded. */
+  downloadBytes: number;
+  /** What `memory()` will report, in bytes; `scratch` once a long prompt was read. */
+  memoryBytes: { weights: number; kv: number; scratch: number; total: number };
+  fits: boolean;
+  backend: BackendName;
+  /** How most of the weights are stored, by the format's name. */
+  quantization: string;
+  contextTokens: number;
+  /** Why this backend, or why it does not fit. */
+  reason: string;
+  /** Of what there is too little where it does not fit: 'out-of-memory', 'limits' or 'quota'. */
+  code?: EdgeErrorCode;
+}
+
+/** A model that is stored, in whole or in part. */
+export interface ModelInfo {
+  /** The model as it was named when it was downloaded. */
+  name: string;
+  /** The address of its first file. */
+  url: string;
+  /** Bytes that are stored. */
+  bytes: number;
+  /** The model's size; null while unknown. */
+  totalBytes: number | null;
+  complete: boolean;
+  /** The kind of place that holds it. */
+  where: 'opfs' | 'cache-api' | 'memory' | 'disk';
+  lastUsed: Date;
+}
+
+/** The options of a download. */
+export type DownloadOptions = Pick<EdgeOptions, 'cache' | 'fetch' | 'headers' | 'signal' | 'onProgress' | 'wasmUrl' | 'wasmBinary' | 'worker'>;
+
+/** The models that are stored here. */
+export interface Models {
+  list(): Promise<ModelInfo[]>;
+  /** Stores a model without loading it; a later `init` finds it, online or not. */
+  download(model: ModelSource, options?: DownloadOptions): Promise<void>;
+  /** Removes a model, wherever it is stored. One that is not stored is no fault. */
+  delete(model: ModelSource): Promise<void>;
+  /** Asks the browser not to remove what is stored when space gets short; whether it agreed. */
+  persist(): Promise<boolean>;
 }
 
 /** The options of one generation. Sampling defaults to the file's generation config. */
@@ -320,7 +373,12 @@ export interface Diagnostics {
   /** Whether a worker runs it, and if not, why. */
   worker: { used: boolean; reason: string };
   /** Where the model came from: the network, a cache, or the caller. */
-  cache: { kind: string; hit: boolean };
+  cache: {
+    kind: string;
+    hit: boolean;
+    /** Why the download could not be stored, where that failed. */
+    fault?: string;
+  };
   contextTokens: number;
   weights: HeldWeights;
   variants: Record<string, string>;

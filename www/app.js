@@ -5,14 +5,18 @@ import { makeChat } from './chat.js';
 import { byId } from './dom.js';
 import { makeEngine } from './engine.js';
 import { BACKENDS, rate } from './format.js';
+import { makeJson } from './json.js';
 import { makeModelCard } from './model.js';
 import { makeSettings } from './settings.js';
+import { makeTools } from './tools.js';
 import { startViews } from './views.js';
 
 const engine = makeEngine();
 const settings = makeSettings();
 const card = makeModelCard(engine);
 const chat = makeChat({ engine, settings, load: card.load, onSpeed: showSpeed });
+makeTools({ engine, settings, onSpeed: showSpeed });
+makeJson({ engine, settings, onSpeed: showSpeed });
 makeBench({ engine, onSpeed: showSpeed });
 
 /** The chip in the bar: what computes, and how fast it last was. */

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::quant::{BlockFormat, PackedLayout};
 use crate::quantize::Activations;
+use serde::Deserialize;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -70,6 +71,14 @@ pub struct MemoryUse {
     pub scratch_bytes: u64,
     /// Of all these, bytes on a GPU.
     pub gpu_bytes: u64,
+}
+
+impl MemoryUse {
+    /// Bytes for all purposes.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.weights_bytes.saturating_add(self.kv_bytes).saturating_add(self.scratch_bytes)
+    }
 }
 
 /// A check of one kernel against the reference at load.
@@ -214,6 +223,32 @@ pub trait Executable: MaybeSend {
     }
 }
 
+/// What is known of a machine before a device is opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Machine {
+    /// Its GPU, where there is one that may be used.
+    pub gpu: Option<GpuLimits>,
+    /// Bytes of memory, where that is told.
+    pub memory_bytes: Option<u64>,
+}
+
+/// What a GPU offers, as far as it decides how much memory a model takes there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GpuLimits {
+    /// Bytes of the largest buffer that can be made and bound.
+    pub buffer_bytes: u64,
+    /// Storage buffers that one kernel may bind.
+    pub storage_buffers: usize,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: usize,
+    /// `f16` arithmetic in shaders.
+    pub f16: bool,
+    /// Products of packed bytes in shaders.
+    pub int8: bool,
+}
+
 /// A row of the backend table.
 pub struct BackendRow {
     /// The name users type.
@@ -226,6 +261,9 @@ pub struct BackendRow {
     pub most_bytes: Option<u64>,
     /// Opens the device and prepares for the model; fails with the reason why it cannot be used.
     pub open: fn(options: OpenOptions, request: LoadRequest) -> BoxFuture<'static, Result<Box<dyn Executable>>>,
+    /// What a model will hold on such a machine once a long prompt was read, told without a device. Fails with the
+    /// reason why the machine's limits do not allow it.
+    pub estimate: fn(machine: &Machine, request: &LoadRequest) -> Result<MemoryUse>,
 }
 
 /// The user's choices for a device.
@@ -247,6 +285,7 @@ pub static BACKENDS: &[BackendRow] = &[
         automatic: true,
         most_bytes: None,
         open: wgpu::open,
+        estimate: wgpu::estimate,
     },
     BackendRow {
         name: "cpu",
@@ -254,6 +293,7 @@ pub static BACKENDS: &[BackendRow] = &[
         automatic: true,
         most_bytes: cpu::MOST_BYTES,
         open: cpu::open,
+        estimate: cpu::estimate,
     },
     BackendRow {
         name: "reference",
@@ -261,5 +301,6 @@ pub static BACKENDS: &[BackendRow] = &[
         automatic: false,
         most_bytes: None,
         open: reference::open,
+        estimate: reference::estimate,
     },
 ];

@@ -19,6 +19,12 @@ pub struct Budget {
     pub memory: u64,
 }
 
+/// The fewest tokens that a user would take who wishes for `wish`; 0 is no wish.
+pub fn least_context(file: &ModelFile, wish: usize) -> Result<usize> {
+    let most = Hparams::read(file)?.context_length;
+    Ok(if wish > 0 { wish } else { LEAST_CONTEXT.min(most) })
+}
+
 /// Tokens that the key/value caches will hold beside `weight_bytes` of weights. An explicit wish that the model or memory
 /// cannot meet is an error; the default shrinks.
 pub fn fit(file: &ModelFile, weight_bytes: u64, budget: &Budget, kv_type: KvType) -> Result<usize> {
@@ -42,7 +48,7 @@ pub fn fit(file: &ModelFile, weight_bytes: u64, budget: &Budget, kv_type: KvType
     let token_bytes = sizes.iter().fold(1u64, |product, &size| product.saturating_mul(size as u64));
     let room = budget.memory.saturating_sub(weight_bytes) / token_bytes.max(1);
     let room = usize::try_from(room).unwrap_or(usize::MAX).min(wish);
-    let least = if budget.context > 0 { budget.context } else { LEAST_CONTEXT.min(wish) };
+    let least = least_context(file, budget.context)?;
     if room < least {
         let needed = weight_bytes.saturating_add(token_bytes.saturating_mul(least as u64));
         return Err(Error::out_of_memory(format!(

@@ -4,9 +4,10 @@
 use super::capacity::prefix_budget;
 use super::config::EdgeConfig;
 use super::model::{Clock, LoadedModel, ModelInfo, Rejection};
+use super::outlook::Outlook;
 use super::text::Text;
 use super::weights::{Choice, HeldWeights};
-use crate::backend::{BackendRow, Executable, LoadRequest, OpenOptions};
+use crate::backend::{BackendRow, Executable, LoadRequest, Machine, OpenOptions};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::format::{self, FileHeader, ModelFile, Parsed};
 use crate::generate::TokenCache;
@@ -85,10 +86,30 @@ struct Opened {
 }
 
 /// What a device is asked to run, and how it is told.
-struct Planned {
-    request: LoadRequest,
-    weights: HeldWeights,
+pub(super) struct Planned {
+    pub request: LoadRequest,
+    pub weights: HeldWeights,
     parts: VecDeque<Part>,
+}
+
+impl Planned {
+    /// Chooses how the weights are held within `memory` bytes (0 is no limit); builds and optimizes the graph. `early` has
+    /// the values of the small tensors that shape it.
+    pub fn new(file: &ModelFile, early: &[(String, Vec<f32>)], config: &EdgeConfig, memory: u64) -> Result<Self> {
+        let choice = Choice::new(file, early, config, memory)?;
+        let mut graph = models::build(file, early, choice.capacity)?;
+        optimize::optimize(&mut graph)?;
+        let layouts = choice.layouts(file, &graph)?;
+        let (weights, parts) = (choice.held(file, &graph, &layouts)?, parts(file, &graph)?);
+        let request = LoadRequest {
+            graph: Arc::new(graph),
+            layouts,
+            capacity: choice.capacity,
+            kv_type: config.kv_cache.kv_type(),
+            activations: choice.scheme.map_or(Activations::Blocks, |scheme| scheme.activations),
+        };
+        Ok(Self { request, weights, parts })
+    }
 }
 
 impl Loader {
@@ -224,22 +245,11 @@ impl Loader {
         Err(Error::new(error.kind(), message).because(error))
     }
 
-    /// Chooses how the weights are held within `memory` bytes (0 is no limit); builds and optimizes the graph.
-    fn plan(&self, memory: u64) -> Result<Planned> {
+    /// What the model would take on such a machine. To be asked once no more prefixes are needed, before
+    /// [`Loader::open`].
+    pub fn outlook(&self, machine: &Machine) -> Result<Outlook> {
         let (file, _) = self.file.as_ref().ok_or_else(|| Error::internal("no header yet"))?;
-        let choice = Choice::new(file, &self.early, &self.config, memory)?;
-        let mut graph = models::build(file, &self.early, choice.capacity)?;
-        optimize::optimize(&mut graph)?;
-        let layouts = choice.layouts(file, &graph)?;
-        let (weights, parts) = (choice.held(file, &graph, &layouts)?, parts(file, &graph)?);
-        let request = LoadRequest {
-            graph: Arc::new(graph),
-            layouts,
-            capacity: choice.capacity,
-            kv_type: self.config.kv_cache.kv_type(),
-            activations: choice.scheme.map_or(Activations::Blocks, |scheme| scheme.activations),
-        };
-        Ok(Planned { request, weights, parts })
+        Outlook::new(file, &self.config, (&self.candidates, self.rejected.clone()), machine)
     }
 
     /// Opens the first backend that takes the model.
@@ -250,11 +260,11 @@ impl Loader {
             allow_fallback_adapter: self.config.backend.name().is_some(),
         };
         while let Some(row) = self.candidates.pop_front() {
-            let wished = self.config.max_memory_bytes;
-            let memory = row.most_bytes.filter(|most| wished == 0 || *most < wished).unwrap_or(wished);
-            let Planned { request, weights, parts } = match self.plan(memory) {
+            let memory = memory_for(row, &self.config);
+            let (file, _) = self.file.as_ref().ok_or_else(|| Error::internal("no header yet"))?;
+            let Planned { request, weights, parts } = match Planned::new(file, &self.early, &self.config, memory) {
                 // The next backend may have more room; what the user allows is the same everywhere.
-                Err(error) if error.kind() == ErrorKind::OutOfMemory && memory != wished => {
+                Err(error) if error.kind() == ErrorKind::OutOfMemory && memory != self.config.max_memory_bytes => {
                     self.step_down(row, error)?;
                     continue;
                 }
@@ -294,6 +304,13 @@ impl Loader {
     pub fn file(&self) -> Option<&ModelFile> {
         self.file.as_ref().map(|(file, _)| file)
     }
+}
+
+/// Bytes that weights and caches may take on a backend: the least of what it has room for and the user allows; 0 is no
+/// limit.
+pub(super) fn memory_for(row: &BackendRow, config: &EdgeConfig) -> u64 {
+    let wished = config.max_memory_bytes;
+    row.most_bytes.filter(|most| wished == 0 || *most < wished).unwrap_or(wished)
 }
 
 /// The weights in the order of the files, in parts of whole row tiles.

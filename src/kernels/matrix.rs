@@ -138,6 +138,13 @@ fn reserve(words: usize) -> Result<Vec<u32>> {
 }
 
 impl CpuMatrix {
+    /// Bytes of a matrix `[rows, columns]`; `None` where this platform cannot have one of the size.
+    #[must_use]
+    pub fn bytes_of(layout: PackedLayout, rows: usize, columns: usize) -> Option<u64> {
+        let words = is_supported(layout, rows, columns).then(|| plane_words(layout, rows, columns))?;
+        Some(words.iter().map(|words| *words as u64 * 4).sum())
+    }
+
     /// A matrix of one part that holds all its rows.
     pub fn new(part: &PackedRows) -> Result<Self> {
         let mut builder = CpuMatrixBuilder::new(part.layout, part.rows, part.columns)?;

@@ -2,6 +2,7 @@
 //! processor. Knows operators only by their trait and formats only by their table row.
 
 mod clock;
+mod estimate;
 mod run;
 #[cfg(test)]
 pub(super) mod tests;
@@ -18,6 +19,8 @@ use clock::Clock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weights::Weights;
+
+pub use estimate::estimate;
 
 /// Where addresses have 32 bits: 4 GiB less what the module itself, activations and the tokenizer take.
 pub(super) const MOST_BYTES: Option<u64> = if cfg!(target_pointer_width = "32") { Some(3584 << 20) } else { None };

@@ -1,7 +1,7 @@
 //! The oracle: runs every operation's reference over dense f32 weights. Slow and obviously right;
 //! calls no optimized code.
 
-use super::{BackendReport, BoxFuture, Executable, LoadRequest, MemoryUse, OpenOptions};
+use super::{BackendReport, BoxFuture, Executable, LoadRequest, Machine, MemoryUse, OpenOptions};
 use crate::error::{Context, Error, Result};
 use crate::graph::{Dims, Graph, Origin, ReferenceCache, ReferenceCx, ValueId};
 use crate::quant::{BlockFormat, PackedLayout, pack_rows_as, unpack_rows};
@@ -25,6 +25,15 @@ pub struct Reference {
 /// Opens the reference backend.
 pub fn open(_options: OpenOptions, request: LoadRequest) -> BoxFuture<'static, Result<Box<dyn Executable>>> {
     Box::pin(async move { Ok(Box::new(Reference::new(request)) as Box<dyn Executable>) })
+}
+
+/// What a model takes as dense tensors; its activations come and go.
+pub fn estimate(_machine: &Machine, request: &LoadRequest) -> Result<MemoryUse> {
+    let floats = |sizes: &[usize]| sizes.iter().fold(4u64, |bytes, size| bytes.saturating_mul(*size as u64));
+    let weights = request.graph.weights.iter().map(|weight| floats(&[weight.rows, weight.columns]));
+    let caches = request.graph.caches.iter();
+    let caches = caches.map(|spec| floats(&[2, spec.n_kv_heads, request.capacity, spec.head_dim]));
+    Ok(MemoryUse { weights_bytes: weights.sum(), kv_bytes: caches.sum(), ..MemoryUse::default() })
 }
 
 fn cache_bytes(cache: &ReferenceCache) -> u64 {

@@ -3,7 +3,7 @@
 use super::check::self_test;
 use super::device::Gpu;
 use super::profile::{self, Profile};
-use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, Shared};
+use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, Shared, Target};
 use super::sample;
 use super::snapshots::Snapshots;
 use super::state::State;
@@ -25,6 +25,19 @@ const BUCKETS: [usize; 4] = [1, 16, 64, MOST_TOKENS];
 fn buckets(caps: &Caps) -> &'static [usize] {
     let end = BUCKETS.iter().position(|tokens| *tokens == caps.few_tokens).map_or(BUCKETS.len(), |last| last + 1);
     &BUCKETS[..end]
+}
+
+/// The programs that a model runs, before there are buffers.
+pub fn drafts(graph: &Graph, target: &Target) -> Result<Vec<Draft>> {
+    let capacity = target.capacity.max(1);
+    let sizes = buckets(&target.caps).iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
+    sizes.map(|tokens| Draft::new(graph, Plan::new(graph, Dims { tokens: *tokens, rows: 1 })?, target)).collect()
+}
+
+/// Tokens that a graph's logits tell apart.
+pub fn vocabulary(graph: &Graph) -> Result<usize> {
+    let logits = graph.outputs.first().ok_or_else(|| Error::internal("the graph has no output"))?;
+    Ok(graph.fact(*logits).width().unwrap_or(0))
 }
 
 /// Bytes of the logits of one pass of `score`.
@@ -67,10 +80,7 @@ impl Model {
     pub fn new(mut gpu: Gpu, request: LoadRequest) -> Result<Self> {
         let shared = Shared::new(&mut gpu, &request)?;
         let LoadRequest { graph, layouts, kv_type, .. } = request;
-        let vocabulary = match graph.outputs.first() {
-            Some(logits) => graph.fact(*logits).width().unwrap_or(0),
-            None => return Err(Error::internal("the graph has no output")),
-        };
+        let vocabulary = vocabulary(&graph)?;
         Ok(Self {
             gpu,
             graph,
@@ -114,9 +124,7 @@ impl Model {
 
     async fn try_prepare(&mut self) -> Result<Ready> {
         let self_test = self_test(&mut self.gpu, &self.graph, &self.layouts, self.kv_type).await?;
-        let capacity = self.shared.target.capacity.max(1);
-        let drafts = buckets(&self.gpu.caps).iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
-        let drafts = drafts.map(|tokens| self.draft(*tokens, 1)).collect::<Result<Vec<_>>>()?;
+        let drafts = drafts(&self.graph, &self.shared.target)?;
         let greedy = sample::greedy(self.vocabulary, &self.gpu.caps)?;
         let drawn = sample::drawn(self.vocabulary, &self.gpu.caps)?;
         let pool = Pool::new(&mut self.gpu, &drafts, &[&greedy, &drawn])?;

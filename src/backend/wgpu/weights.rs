@@ -61,6 +61,11 @@ impl Placement {
         Ok(placement)
     }
 
+    /// Bytes of all buffers.
+    pub fn bytes(&self) -> u64 {
+        self.buffers.iter().map(Spec::bytes).sum()
+    }
+
     /// How each weight lies in memory.
     pub fn operands(&self) -> Result<Vec<WeightOperand>> {
         let operands = self.operands.iter().cloned().collect::<Option<Vec<_>>>();
