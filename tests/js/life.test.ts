@@ -182,11 +182,12 @@ test('fifty_loads_and_unloads_take_no_more_memory_than_ten', async () => {
 });
 
 test('conversations_that_alternate_run_only_what_is_new', async () => {
+  // Together they stay within the context's number of tokens, and so within the memory for copies.
   const engine = await load();
   const before = await engine.memory();
-  const sessions = await Promise.all([1, 2, 3].map((number) => engine.session({ ...GREEDY, initialPrompts: [{ role: 'system', content: prompt(number, 21) }] })));
+  const sessions = await Promise.all([1, 2].map((number) => engine.session({ ...GREEDY, initialPrompts: [{ role: 'system', content: prompt(number, 21) }] })));
   const alone = await load();
-  const last = [0, 0, 0];
+  const last = [0, 0];
   for (let round = 0; round < 3; round += 1) {
     for (const [index, session] of sessions.entries()) {
       const { usage } = await session.promptStreaming(`question ${round}`).result;
