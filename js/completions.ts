@@ -55,7 +55,7 @@ function untilSecondCall(chat: AnswerChat): AnswerChat {
       return first && second ? { ...all, toolCalls: [first], finishReason: 'tool_calls' } : all;
     });
     result.catch(() => {});
-    return Object.assign(Object.create(stream) as TokenStream, { result });
+    return Object.create(stream, { result: { value: result } }) as TokenStream;
   };
 }
 
