@@ -69,6 +69,7 @@ export class Answer {
   readonly #options: RequestOptions;
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | null;
   #kept: Uint8Array | null = null;
+  #isDone = false;
 
   constructor(url: string, head: Head, body: ReadableStream<Uint8Array> | null, control: AbortController, options: RequestOptions) {
     this.url = url;
@@ -85,6 +86,7 @@ export class Answer {
     if (kept) return kept;
     if (!this.#reader) return null;
     const { value, done } = await limited(this.#reader.read(), this.url, this.#options);
+    this.#isDone = done;
     return done ? null : value;
   }
 
@@ -98,8 +100,9 @@ export class Answer {
     }
   }
 
-  /** Stops the transfer; nothing needs it any more. */
+  /** Stops the transfer; nothing needs it any more. One that came to its end is left alone: browsers call an abort a failure. */
   close(): void {
+    if (this.#isDone) return;
     this.#control.abort();
     void this.#reader?.cancel().catch(() => {});
   }

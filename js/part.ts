@@ -116,6 +116,8 @@ export class Part {
       }
       this.close();
     }
+    // Nothing follows; reading that makes the transfer complete, where closing it here would call it off.
+    if (this.#answer?.head.end === this.#position) await this.#answer.read();
     this.close();
     return null;
   }
