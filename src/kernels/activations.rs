@@ -165,7 +165,8 @@ impl QuantizedRows {
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.narrow.bytes() + self.wide.bytes() + 4 * self.shifts.capacity()
+        let rests = size_of::<usize>() * self.rests.capacity();
+        self.narrow.bytes() + self.wide.bytes() + rests + 4 * self.shifts.capacity()
     }
 
     /// The value that column `k` of row `n` stands for to weights that read 16 bits if `wide`.

@@ -179,7 +179,7 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
     let x = matrix.x.pointers(BITS >= I::WIDE_FROM);
     let chunks = matrix.padded / BLOCK;
     let (low_bits, high_bits) = plane_bits(BITS);
-    let scale_bytes = if AFFINE { 16 } else { 8 };
+    let scale_bytes = scale_bytes(AFFINE);
     // SAFETY: the planes are as long as the layout says (checked when the matrix was made), and the activations are
     // padded to the widest group, so every chunk lies inside both.
     unsafe {
@@ -233,7 +233,7 @@ unsafe fn chunk_scales<I: Isa, const AFFINE: bool, const SPLIT: bool>(
     chunk: usize,
     group: usize,
 ) -> [(I::F, I::F); 2] {
-    let bytes = if AFFINE { 16 } else { 8 };
+    let bytes = scale_bytes(AFFINE);
     // SAFETY: the caller's promise.
     unsafe {
         if SPLIT {
@@ -303,6 +303,11 @@ pub(super) const fn plane_bits(bits: usize) -> (usize, usize) {
         6 => (4, 2),
         _ => (8, 0),
     }
+}
+
+/// Bytes of a tile's scales of one group.
+pub(super) const fn scale_bytes(affine: bool) -> usize {
+    if affine { 16 } else { 8 }
 }
 
 /// # Safety

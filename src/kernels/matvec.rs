@@ -19,7 +19,7 @@ use std::arch::x86_64::{
 };
 
 use super::activations::{ActivationPointers, BLOCK, NO_REST};
-use super::matmul::{CodedShare, plane_bits};
+use super::matmul::{CodedShare, plane_bits, scale_bytes};
 use crate::quant::PackedLayout;
 
 /// How far ahead of their use codes are asked for.
@@ -85,11 +85,6 @@ unsafe fn coded_tiles<const BITS: usize, const AFFINE: bool, const SPLIT: bool>(
         let rows = 4 * index..(4 * index + 4).min(share.weight.rows());
         std::ptr::copy_nonoverlapping(sums.as_ptr(), share.dst.values.add(rows.start), rows.len());
     }
-}
-
-/// Bytes of a tile's scales of one group.
-const fn scale_bytes(affine: bool) -> usize {
-    if affine { 16 } else { 8 }
 }
 
 /// The sums of a tile's four rows; the activations' block `rest_at` is the rest of block `rest`.
