@@ -15,9 +15,8 @@ import type { DownloadOptions, ModelInfo, ModelSource } from './types.js';
 
 /** Every stored model, the last used first. */
 export async function listModels(): Promise<ModelInfo[]> {
-  await bringDisk();
   const found: ModelInfo[] = [];
-  for (const store of await everyStore()) {
+  for (const store of await stores()) {
     const models = groupedBy(await store.list(), modelOf);
     for (const [name, files] of models) found.push(infoOf(name, files, store));
   }
@@ -34,8 +33,7 @@ export async function downloadModel(model: ModelSource, options: DownloadOptions
 export async function deleteModel(model: ModelSource): Promise<void> {
   const specs = describeSource(model, () => { throw new EdgeError('invalid-argument', 'a stream is stored nowhere', { path: 'model' }); });
   const wanted = new Set(specs.flatMap((spec) => [storedName(spec), ...(spec.kind === 'url' ? spec.urls : [])]));
-  await bringDisk();
-  for (const store of await everyStore()) {
+  for (const store of await stores()) {
     for (const { header } of await store.list()) {
       if (!wanted.has(header.model) && !wanted.has(header.url)) continue;
       if (await isLocked(lockOf(header.key))) throw new EdgeError('invalid-argument', `${header.model} is being downloaded: abort that first`, { path: 'model' });
@@ -73,4 +71,10 @@ function infoOf(name: string, files: StoredFile[], store: Store): ModelInfo {
     where: store.kind,
     lastUsed: new Date(Math.max(...sorted.map(({ usedMs }) => usedMs))),
   };
+}
+
+/** The stores there are; in Node the folder on disk among them. */
+async function stores(): Promise<Store[]> {
+  if (isNode()) await bringDisk();
+  return everyStore();
 }

@@ -96,7 +96,7 @@ export class Connection {
 
   async #openLocal(): Promise<void> {
     try {
-      const disk = import('./node-disk.js').then(({ bringDisk }) => bringDisk());
+      const disk = isNode() ? import('./node-disk.js').then(({ bringDisk }) => bringDisk()) : null;
       const [{ EngineHost }, module] = await Promise.all([import('./engine-host.js'), importModule(this.choice.name), disk])
         .catch((error: unknown) => { throw importFault(error); });
       if (this.#end) return;

@@ -2,11 +2,9 @@
 
 import { lendDisk } from './cache.js';
 import { cacheFolder } from './node.js';
-import { isNode } from './support.js';
 
-/** Lends the folder on disk to the caches of this thread; nothing outside Node. */
+/** Lends the folder on disk to the caches of this thread. */
 export async function bringDisk(): Promise<void> {
-  if (!isNode()) return;
   const { diskPlace } = await import('./cache-disk.js');
   lendDisk(() => diskPlace(cacheFolder()));
 }
