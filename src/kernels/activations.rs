@@ -31,7 +31,7 @@ pub struct QuantizedRows {
     pub(super) columns: usize,
     /// Columns as stored.
     pub(super) padded: usize,
-    /// `|code| <= 127`; empty where nothing reads them. A row's rest lies in the block at `padded`.
+    /// `|code| <= 127`; empty where nothing reads them. A row's rest lies in the block at `padded`: zeros if it has none.
     pub(super) narrow: Codes<i8>,
     /// `|code| <= 32767`; empty where nothing reads them.
     pub(super) wide: Codes<i16>,

@@ -186,41 +186,51 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
         let low = tile_pointers(matrix.low, tiles, matrix.padded * low_bits / 2);
         let high = tile_pointers(matrix.high, tiles, matrix.padded * high_bits / 2);
         let scales = tile_pointers(matrix.scales, tiles, matrix.padded / matrix.group * scale_bytes);
+        let starts = columns.map(|n| n * matrix.x.stride());
         let mut sums = [I::splat(0.0); N];
-        for chunk in 0..chunks {
+        let rest = if BITS < I::WIDE_FROM { shared_rest(matrix.x, columns) } else { Some(NO_REST) };
+        let ends_with_rest = rest.is_some_and(|rest| rest != NO_REST);
+        for step in 0..chunks + usize::from(ends_with_rest) {
+            let (chunk, at) = if step < chunks { (step, step * BLOCK) } else { (rest.unwrap_or(0), matrix.x.padded) };
             if N == 1 {
                 fetch_ahead::<I>(&low, (matrix.padded, low_bits), chunk);
             }
             let w = unpack::<I, BITS>(&low, &high, chunk);
             let scales = chunk_scales::<I, AFFINE, SPLIT>(&scales, chunk, matrix.group);
-            for (sum, &n) in sums.iter_mut().zip(columns) {
-                *sum =
-                    add_chunk::<I, BITS, AFFINE, SPLIT>(*sum, &w, &scales, &x, n * matrix.x.stride() + chunk * BLOCK);
-            }
+            // Not a loop over `&mut`: sums stay in registers.
+            sums =
+                std::array::from_fn(|i| add_chunk::<I, BITS, AFFINE, SPLIT>(sums[i], &w, &scales, &x, starts[i] + at));
         }
-        if BITS >= I::WIDE_FROM {
+        if rest.is_some() {
             return sums;
         }
-        let mut chunk = NO_REST;
-        let mut unpacked = None;
         for (sum, &n) in sums.iter_mut().zip(columns) {
-            // Mostly the same block in all rows.
-            if matrix.x.rests[n] != chunk {
-                chunk = matrix.x.rests[n];
-                unpacked = (chunk != NO_REST).then(|| {
-                    (
-                        unpack::<I, BITS>(&low, &high, chunk),
-                        chunk_scales::<I, AFFINE, SPLIT>(&scales, chunk, matrix.group),
-                    )
-                });
-            }
-            if let Some((w, scales)) = &unpacked {
+            let chunk = matrix.x.rests[n];
+            if chunk != NO_REST {
+                let w = unpack::<I, BITS>(&low, &high, chunk);
+                let scales = chunk_scales::<I, AFFINE, SPLIT>(&scales, chunk, matrix.group);
                 let at = n * matrix.x.stride() + matrix.x.padded;
-                *sum = add_chunk::<I, BITS, AFFINE, SPLIT>(*sum, w, scales, &x, at);
+                *sum = add_chunk::<I, BITS, AFFINE, SPLIT>(*sum, &w, &scales, &x, at);
             }
         }
         sums
     }
+}
+
+/// The block whose rest all activation rows that have one have, mostly so, or [`NO_REST`] where none has one: a row
+/// without a rest has zeros in its place. `None` where rows differ.
+#[inline(always)]
+fn shared_rest(x: &QuantizedRows, columns: &[usize]) -> Option<usize> {
+    let mut shared = NO_REST;
+    for &n in columns {
+        let rest = x.rests[n];
+        if shared == NO_REST {
+            shared = rest;
+        } else if rest != NO_REST && rest != shared {
+            return None;
+        }
+    }
+    Some(shared)
 }
 
 /// The scales of 32 columns: of their group, or of their two.

@@ -129,10 +129,19 @@ kernel_table!(
 );
 #[cfg(target_arch = "aarch64")]
 kernel_table!(NEON, "neon-dotprod", isa::Neon, features: "neon,dotprod");
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128", target_feature = "relaxed-simd"))]
-kernel_table!(SIMD128, "relaxed-simd", isa::Simd128);
+#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+kernel_table!(SIMD128, "relaxed-simd", isa::Simd128<false>);
+/// Only products of coded weights differ.
+#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+static SIMD128_PAIRS: Kernels = {
+    unsafe fn coded(share: &CodedShare<'_>) {
+        // SAFETY: the same contract.
+        unsafe { matmul::coded::<isa::Simd128<true>>(share) }
+    }
+    Kernels { name: "relaxed-simd-pairs", coded, ..SIMD128 }
+};
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128", not(target_feature = "relaxed-simd")))]
-kernel_table!(SIMD128, "simd128", isa::Simd128);
+kernel_table!(SIMD128, "simd128", isa::Simd128<false>);
 
 impl Kernels {
     /// Name of the instruction set, for logs.
@@ -192,7 +201,12 @@ fn simd_tables() -> Vec<&'static Kernels> {
     if std::arch::is_aarch64_feature_detected!("dotprod") { vec![&NEON] } else { Vec::new() }
 }
 
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+fn simd_tables() -> Vec<&'static Kernels> {
+    if isa::sums_by_pairs() { vec![&SIMD128_PAIRS, &SIMD128] } else { vec![&SIMD128] }
+}
+
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128", not(target_feature = "relaxed-simd")))]
 fn simd_tables() -> Vec<&'static Kernels> {
     vec![&SIMD128]
 }

@@ -24,6 +24,8 @@ pub(super) use scalar::Scalar;
 pub(super) use neon::Neon;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 pub(super) use simd128::Simd128;
+#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+pub(super) use simd128::sums_by_pairs;
 #[cfg(target_arch = "x86_64")]
 pub(super) use {avx2::Avx2, avx512::Avx512};
 

@@ -1,6 +1,7 @@
 //! WASM SIMD128. Built with relaxed SIMD, a weight word meets its activations in one dot instruction: the codes of
-//! 2 to 6 bits are its second operand, which the specification leaves exact only below 128. Without it, and for
-//! 8-bit codes always, words are widened to 16 bits and multiplied with activations kept in 16 bits.
+//! 2 to 6 bits are its second operand, which the specification leaves exact only below 128. Where the processor has no such
+//! instruction, [`sums_by_pairs`] answers so, and products are summed in 16 bits as long as that cannot overflow. Without
+//! relaxed SIMD, and for 8-bit codes always, words are widened to 16 bits and multiplied with activations kept in 16 bits.
 
 #![allow(unsafe_code)]
 #![allow(unsafe_op_in_unsafe_fn, reason = "each body is a few intrinsics under the promises of the trait")]
@@ -11,12 +12,15 @@ use std::arch::wasm32::{
     u16x8_shr, v128, v128_and, v128_load, v128_load64_splat, v128_load64_zero, v128_or, v128_store,
 };
 #[cfg(target_feature = "relaxed-simd")]
-use std::arch::wasm32::{f32x4_relaxed_madd, i32x4_relaxed_dot_i8x16_i7x16_add, v128_load32_splat};
+use std::arch::wasm32::{
+    f32x4_relaxed_madd, i8x16_splat, i16x8_add, i16x8_relaxed_dot_i8x16_i7x16, i16x8_splat, i32x4_extract_lane,
+    i32x4_relaxed_dot_i8x16_i7x16_add, v128_load32_splat,
+};
 
 use super::{Isa, TilePointers};
 
-/// 128-bit SIMD of WebAssembly.
-pub(in crate::kernels) struct Simd128;
+/// 128-bit SIMD of WebAssembly; with `PAIRS`, relaxed dots give sums of two products in 16 bits, else of four in 32.
+pub(in crate::kernels) struct Simd128<const PAIRS: bool>;
 
 /// Sums in progress: `rows` has a lane per row; `low` and `high` have two partial lanes for rows 0, 1 and 2, 3.
 #[derive(Clone, Copy)]
@@ -54,7 +58,36 @@ unsafe fn dot_narrow(mut acc: Sums, w: [v128; 4], codes: *const i8) -> Sums {
     acc
 }
 
-impl Isa for Simd128 {
+/// Codes times activations, summed by pairs in 16 bits.
+#[cfg(target_feature = "relaxed-simd")]
+#[inline(always)]
+unsafe fn pairs<const WORDS: usize>(w: &[v128], codes: *const i8) -> v128 {
+    let mut sums = i16x8_relaxed_dot_i8x16_i7x16(v128_load32_splat(codes.cast()), w[0]);
+    for i in 1..WORDS {
+        sums = i16x8_add(sums, i16x8_relaxed_dot_i8x16_i7x16(v128_load32_splat(codes.add(4 * i).cast()), w[i]));
+    }
+    sums
+}
+
+/// Sums neighbouring 16-bit sums into 32 bits.
+#[cfg(target_feature = "relaxed-simd")]
+#[inline(always)]
+unsafe fn widen(mut acc: Sums, sums: v128) -> Sums {
+    acc.rows = i32x4_add(acc.rows, i32x4_dot_i16x8(sums, i16x8_splat(1)));
+    acc
+}
+
+/// Whether a dot of four products is made of three instructions here: of bytes to pairs in 16 bits, of pairs, and a sum.
+/// It shows in an operand that the specification leaves open: 255 times 127 twice is more than 16 bits hold, so that it
+/// saturates, where a processor with a dot of four adds four times 255 or -1 times 127 in 32 bits.
+#[cfg(target_feature = "relaxed-simd")]
+pub(in crate::kernels) fn sums_by_pairs() -> bool {
+    let operands = std::hint::black_box((i8x16_splat(127), i8x16_splat(-1)));
+    let dots = i32x4_relaxed_dot_i8x16_i7x16_add(operands.0, operands.1, i32x4_splat(0));
+    i32x4_extract_lane::<0>(dots) == 2 * i32::from(i16::MAX)
+}
+
+impl<const PAIRS: bool> Isa for Simd128<PAIRS> {
     const TILES: usize = 1;
     const COLUMNS: usize = 4;
     const B8_ZERO: i32 = 0;
@@ -104,9 +137,30 @@ impl Isa for Simd128 {
     unsafe fn dot16<const BITS: usize>(acc: Sums, w: [v128; 4], x: *const u8) -> Sums {
         #[cfg(target_feature = "relaxed-simd")]
         if BITS < Self::WIDE_FROM {
-            return dot_narrow(acc, w, x.cast());
+            return match (PAIRS, BITS) {
+                (false, _) => dot_narrow(acc, w, x.cast()),
+                // 63 * 127 * 2 fits 16 bits twice, not four times.
+                (true, 6) => {
+                    let acc = widen(acc, pairs::<2>(&w[..2], x.cast()));
+                    widen(acc, pairs::<2>(&w[2..], x.add(8).cast()))
+                }
+                // 31 * 127 * 2 fits four times.
+                (true, _) => widen(acc, pairs::<4>(&w, x.cast())),
+            };
         }
         dot_wide(acc, w, x.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn dot32<const BITS: usize>(w: [v128; 8], x: *const u8) -> Sums {
+        #[cfg(target_feature = "relaxed-simd")]
+        if PAIRS && BITS <= 4 {
+            // 15 * 127 * 2 fits 16 bits eight times.
+            return widen(Self::zero_acc(), pairs::<8>(&w, x.cast()));
+        }
+        let half = if BITS >= Self::WIDE_FROM { 32 } else { 16 };
+        let acc = Self::dot16::<BITS>(Self::zero_acc(), [w[0], w[1], w[2], w[3]], x);
+        Self::dot16::<BITS>(acc, [w[4], w[5], w[6], w[7]], x.add(half))
     }
 
     #[inline(always)]
