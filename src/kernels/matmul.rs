@@ -186,7 +186,10 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
         let low = tile_pointers(matrix.low, tiles, matrix.padded * low_bits / 2);
         let high = tile_pointers(matrix.high, tiles, matrix.padded * high_bits / 2);
         let scales = tile_pointers(matrix.scales, tiles, matrix.padded / matrix.group * scale_bytes);
-        let starts = columns.map(|n| n * matrix.x.stride());
+        let mut starts = *columns;
+        for start in &mut starts {
+            *start *= matrix.x.stride();
+        }
         let mut sums = [I::splat(0.0); N];
         let rest = if BITS < I::WIDE_FROM { shared_rest(matrix.x, columns) } else { Some(NO_REST) };
         let ends_with_rest = rest.is_some_and(|rest| rest != NO_REST);
@@ -197,9 +200,18 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
             }
             let w = unpack::<I, BITS>(&low, &high, chunk);
             let scales = chunk_scales::<I, AFFINE, SPLIT>(&scales, chunk, matrix.group);
-            // Not a loop over `&mut`: sums stay in registers.
-            sums =
-                std::array::from_fn(|i| add_chunk::<I, BITS, AFFINE, SPLIT>(sums[i], &w, &scales, &x, starts[i] + at));
+            macro_rules! add_to {
+                ($($i:literal)*) => {
+                    $(
+                        if $i < N {
+                            let at = starts[$i] + at;
+                            sums[$i] = add_chunk::<I, BITS, AFFINE, SPLIT>(sums[$i], &w, &scales, &x, at);
+                        }
+                    )*
+                };
+            }
+            // Neither a loop, which keeps the sums in memory, nor a closure, which lacks the instruction set.
+            add_to!(0 1 2 3 4 5 6 7);
         }
         if rest.is_some() {
             return sums;
