@@ -29,6 +29,9 @@ type GenerationEvent =
   | { event: 'mask'; accepted: number[] }
   | { event: 'done'; result: Omit<GenerateReport, 'tokens'> & { tokens: number[] } };
 
+/** How long other tasks may have to wait. */
+const TURN_MS = 8;
+
 /** What can be cancelled of a call. */
 interface Running {
   control: AbortController;
@@ -148,6 +151,7 @@ export class EngineHost {
   async #generateNow(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
     const generation = await this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
     running.generation = generation;
+    let turnBegan = performance.now();
     let grammar: Follower | null = null;
     try {
       const wanted = generation.grammar();
@@ -176,7 +180,10 @@ export class EngineHost {
           default:
             unreachable(event);
         }
+        // The tokens of one submit come at once.
+        if (performance.now() - turnBegan < TURN_MS) continue;
         await nextTask();
+        turnBegan = performance.now();
       }
     } finally {
       running.generation = null;

@@ -34,6 +34,7 @@ export type {
   GenerateOptions,
   GenerateResult,
   GenerateStats,
+  KernelTime,
   MemoryReport,
   ModelFile,
   ModelSource,

@@ -23,7 +23,7 @@ const EDGE_NAMES: NamesOf<EdgeOptions> = {
 const GENERATE_NAMES: NamesOf<GenerateOptions> = {
   maxTokens: true, temperature: true, topK: true, topP: true, minP: true, repeatPenalty: true, frequencyPenalty: true,
   presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, logitBias: true, responseFormat: true,
-  signal: true, onProgress: true,
+  profile: true, signal: true, onProgress: true,
 };
 const CHAT_NAMES: NamesOf<ChatOptions> = {
   ...GENERATE_NAMES, tools: true, toolChoice: true, onToolCallDelta: true, onReasoning: true, chatTemplateKwargs: true, prefill: true,
@@ -32,7 +32,7 @@ const SESSION_NAMES: NamesOf<SessionOptions> = { ...CHAT_NAMES, initialPrompts: 
 
 const CHOICES = {
   quantization: ['auto', 'none'],
-  kvCache: ['auto', 'f16', 'f32'],
+  kvCache: ['auto', 'f16', 'q8', 'f32'],
   backend: ['auto', 'webgpu', 'cpu'],
   powerPreference: ['low-power', 'high-performance'],
   cache: ['auto', 'opfs', 'cache-api', 'memory', 'none'],
@@ -162,7 +162,8 @@ function sampling(options: GenerateOptions): SamplingOptions {
   const { signal, onProgress, stop, logprobs, logitBias, responseFormat, ...rest } = options;
   checkSignal(signal);
   checkType('onProgress', onProgress, 'function');
-  const result: SamplingOptions = {};
+  checkType('profile', options.profile, 'boolean');
+  const result: SamplingOptions = options.profile ? { profile: true } : {};
   for (const name of ['maxTokens', 'temperature', 'topK', 'topP', 'minP', 'repeatPenalty', 'frequencyPenalty', 'presencePenalty', 'seed', 'topLogprobs'] as const) {
     const value = rest[name];
     if (value === undefined || value === null) continue;
@@ -214,7 +215,7 @@ function checkWhole(name: string, value: unknown, least: number, most: number): 
   if (!Number.isInteger(value) || (value as number) < least || (value as number) > most) throw wrong(name, `a whole number from ${least} to ${most}`, value);
 }
 
-function checkType(name: string, value: unknown, type: 'string' | 'function' | 'object'): void {
+function checkType(name: string, value: unknown, type: 'string' | 'function' | 'object' | 'boolean'): void {
   if (value !== undefined && (typeof value !== type || value === null)) throw wrong(name, `a ${type}`, value);
 }
 

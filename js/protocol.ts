@@ -36,7 +36,7 @@ export interface LoadOptions {
 export interface EngineOptions {
   maxContextTokens?: number;
   maxMemoryBytes?: number;
-  kvCache: 'auto' | 'f16' | 'f32';
+  kvCache: 'auto' | 'f16' | 'q8' | 'f32';
   threads: number;
   chatTemplate?: string;
 }
@@ -57,6 +57,7 @@ export interface SamplingOptions {
   topLogprobs?: number;
   /** By token id. */
   logitBias?: Record<string, number>;
+  profile?: true;
   responseFormat?: Record<string, unknown>;
 }
 

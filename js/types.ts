@@ -100,7 +100,8 @@ export interface EdgeOptions {
   model?: ModelSource;
   /** 'auto' and 'none' keep the weights as the file stores them. */
   quantization?: 'auto' | 'none';
-  kvCache?: 'auto' | 'f16' | 'f32';
+  /** Element type of the key/value cache. 'auto' is 'f16'; 'q8' takes about half its memory. */
+  kvCache?: 'auto' | 'f16' | 'q8' | 'f32';
   /** Default: the least of the model's own limit, 4096, and what memory allows. */
   maxContextTokens?: number;
   maxMemoryBytes?: number;
@@ -160,6 +161,8 @@ export interface GenerateOptions {
   logprobs?: boolean;
   /** How many of the most likely tokens to list with each, 0 to 20; needs `logprobs`. */
   topLogprobs?: number;
+  /** Measures every kernel, for `stats.kernels`; slow. Needs a GPU with timestamp queries, or the CPU. */
+  profile?: boolean;
   /** Added to the logits of these token ids. */
   logitBias?: Readonly<Record<number, number>>;
   /** What the answer has to be; see `ResponseFormat`. */
@@ -223,6 +226,17 @@ export interface GenerateStats {
   decodeTokensPerSecond: number;
   backend: 'webgpu' | 'cpu';
   threads?: number;
+  /** Time by kernel, the longest first, where `profile` asked for it. Browsers round a GPU's times. */
+  kernels?: KernelTime[];
+}
+
+/** What one kernel took in all. 'stream' only reads weights: what the memory gives. */
+export interface KernelTime {
+  kernel: string;
+  calls: number;
+  us: number;
+  /** Of weights read. */
+  bytes: number;
 }
 
 /**

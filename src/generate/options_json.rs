@@ -24,6 +24,7 @@ const NAMES: &[&str] = &[
     "topLogprobs",
     "logitBias",
     "responseFormat",
+    "profile",
 ];
 
 impl GenerateOptions {
@@ -70,6 +71,7 @@ impl GenerateOptions {
             logit_bias: logit_bias(take("logitBias"))?,
             response_format: response_format(take("responseFormat"))?,
             ignore_end: false,
+            profile: boolean(take("profile"))?,
         })
     }
 }
@@ -165,7 +167,7 @@ mod tests {
         let value = json!({
             "maxTokens": 12, "temperature": 0.5, "topK": 3, "topP": 0.9, "minP": 0.1, "repeatPenalty": 1.1,
             "frequencyPenalty": 0.5, "presencePenalty": -0.5, "seed": 42, "stop": ["a", "b"], "logprobs": true,
-            "topLogprobs": 2, "logitBias": {"7": -100}, "responseFormat": {"type": "regex", "regex": "a"}
+            "topLogprobs": 2, "logitBias": {"7": -100}, "responseFormat": {"type": "regex", "regex": "a"}, "profile": true
         });
         let options = GenerateOptions::from_json(&value).unwrap();
         let expected = GenerateOptions {
@@ -184,6 +186,7 @@ mod tests {
             logit_bias: vec![(7, -100.0)],
             response_format: Some(Grammar::Regex("a".into())),
             ignore_end: false,
+            profile: true,
         };
         assert_eq!(options, expected);
         assert_eq!(NAMES.len(), value.as_object().unwrap().len());

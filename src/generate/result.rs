@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::logprobs::TokenLogprob;
+use crate::backend::KernelTime;
 use crate::text::ToolCall;
 
 /// Why an answer ended.
@@ -66,6 +67,9 @@ pub struct Stats {
     /// Threads that computed, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
+    /// Time by kernel, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<Vec<KernelTime>>,
 }
 
 /// An answer.

@@ -113,6 +113,7 @@ pub struct Generation {
     stop: StopMatcher,
     context: GenerationContext,
     abort: AbortFlag,
+    profile: bool,
     phase: Phase,
     /// What this generation holds of the cache.
     claim: Option<u64>,
@@ -158,6 +159,7 @@ impl Generation {
             prompt,
             context,
             abort: AbortFlag::default(),
+            profile: options.profile,
             phase: Phase::Start,
             claim: None,
             events: VecDeque::new(),
@@ -191,7 +193,14 @@ impl Generation {
             }
             if let Err(error) = self.step(executable, cache).await {
                 self.phase = Phase::Ended;
+                if self.profile {
+                    // The error before says more than one of this.
+                    let _ = executable.profile(false).await;
+                }
                 return Err(error);
+            }
+            if self.profile && matches!(self.phase, Phase::Ended) {
+                self.finish_profile(executable).await?;
             }
             if self.events.is_empty() && matches!(self.phase, Phase::Ended) {
                 return Ok(None);
@@ -215,6 +224,9 @@ impl Generation {
             Phase::Ended => {}
             _ if self.abort.is_aborted() => self.end(FinishReason::Abort)?,
             Phase::Start => {
+                if self.profile {
+                    executable.profile(true).await?;
+                }
                 self.started_ms = Some((self.context.now_ms)());
                 self.cached = self.claim(cache);
                 self.phase = Phase::Prompt;
@@ -230,6 +242,16 @@ impl Generation {
                 None if self.tokens.len() >= self.limit => self.end_at_limit()?,
                 None => self.draw(executable, cache).await?,
             },
+        }
+        Ok(())
+    }
+
+    /// Puts the times of the kernels into the result.
+    async fn finish_profile(&mut self, executable: &mut dyn Executable) -> Result<()> {
+        self.profile = false;
+        let times = executable.profile(false).await?;
+        if let Some(Event::Done(result)) = self.events.back_mut() {
+            result.stats.kernels = Some(times);
         }
         Ok(())
     }
@@ -452,6 +474,7 @@ impl Generation {
             decode_tokens_per_second: per_second(self.tokens.len().saturating_sub(1), decode_ms),
             backend: self.context.backend.clone(),
             threads: self.context.threads,
+            kernels: None,
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Keys and values of one attention layer, in half or single precision.
+//! Keys and values of one attention layer, in half or single precision or as bytes with scales.
 
-use super::attention::CacheSlices;
+use super::attention::{ByteRows, CacheSlices};
 use super::float16::store_f16;
 use crate::error::{Error, Result};
+use crate::quant::{KV_BLOCK, KvType, quantize_kv};
 
 /// Keys and values, each `[n_kv_heads, capacity, head_dim]`.
 #[derive(Debug)]
@@ -17,6 +18,33 @@ pub struct KvCache {
 enum Planes {
     F16 { k: Vec<u16>, v: Vec<u16> },
     F32 { k: Vec<f32>, v: Vec<f32> },
+    Q8 { k: Bytes, v: Bytes },
+}
+
+/// Heads as bytes.
+#[derive(Debug)]
+struct Bytes {
+    codes: Vec<i8>,
+    tops: Vec<f32>,
+}
+
+impl Bytes {
+    fn zeros(rows: usize, head_dim: usize) -> Result<Self> {
+        Ok(Self { codes: zeros(rows * head_dim)?, tops: zeros(rows * head_dim.div_ceil(KV_BLOCK))? })
+    }
+
+    fn bytes(&self) -> usize {
+        self.codes.capacity() + 4 * self.tops.capacity()
+    }
+
+    fn rows(&self) -> ByteRows<'_> {
+        ByteRows { codes: &self.codes, tops: &self.tops }
+    }
+
+    fn store(&mut self, row: usize, head: &[f32]) {
+        let blocks = head.len().div_ceil(KV_BLOCK);
+        quantize_kv(head, &mut self.codes[row * head.len()..], &mut self.tops[row * blocks..][..blocks]);
+    }
 }
 
 /// `len` zeros, or an error that says how much was wanted.
@@ -30,17 +58,18 @@ fn zeros<T: Clone + Default>(len: usize) -> Result<Vec<T>> {
 }
 
 impl KvCache {
-    /// An empty cache for `capacity` tokens, in half precision if `half`.
+    /// An empty cache for `capacity` tokens.
     ///
     /// # Errors
     /// `OutOfMemory` when it cannot be had.
-    pub fn new(n_kv_heads: usize, head_dim: usize, capacity: usize, half: bool) -> Result<Self> {
+    pub fn new(n_kv_heads: usize, head_dim: usize, capacity: usize, kv_type: KvType) -> Result<Self> {
         let len = n_kv_heads.checked_mul(head_dim).and_then(|width| width.checked_mul(capacity));
         let len = len.ok_or_else(|| Error::out_of_memory(format!("a cache of {capacity} tokens is too large")))?;
-        let planes = if half {
-            Planes::F16 { k: zeros(len)?, v: zeros(len)? }
-        } else {
-            Planes::F32 { k: zeros(len)?, v: zeros(len)? }
+        let bytes = || Bytes::zeros(len / head_dim.max(1), head_dim);
+        let planes = match kv_type {
+            KvType::F16 => Planes::F16 { k: zeros(len)?, v: zeros(len)? },
+            KvType::F32 => Planes::F32 { k: zeros(len)?, v: zeros(len)? },
+            KvType::Q8 => Planes::Q8 { k: bytes()?, v: bytes()? },
         };
         Ok(Self { n_kv_heads, head_dim, capacity, planes })
     }
@@ -57,6 +86,7 @@ impl KvCache {
         match &self.planes {
             Planes::F16 { k, v } => 2 * (k.capacity() + v.capacity()),
             Planes::F32 { k, v } => 4 * (k.capacity() + v.capacity()),
+            Planes::Q8 { k, v } => k.bytes() + v.bytes(),
         }
     }
 
@@ -66,6 +96,7 @@ impl KvCache {
         match &self.planes {
             Planes::F16 { k, v } => CacheSlices::F16 { k, v },
             Planes::F32 { k, v } => CacheSlices::F32 { k, v },
+            Planes::Q8 { k, v } => CacheSlices::Q8 { k: k.rows(), v: v.rows() },
         }
     }
 
@@ -99,6 +130,10 @@ impl KvCache {
                     k[at..at + head_dim].copy_from_slice(from_k);
                     v[at..at + head_dim].copy_from_slice(from_v);
                 }
+                Planes::Q8 { k, v } => {
+                    k.store(at / head_dim, from_k);
+                    v.store(at / head_dim, from_v);
+                }
             }
         }
         Ok(())
@@ -109,11 +144,11 @@ impl KvCache {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
-    use super::{CacheSlices, KvCache};
+    use super::{CacheSlices, KvCache, KvType};
 
     #[test]
     fn rows_are_stored_by_head_and_position() {
-        let mut cache = KvCache::new(2, 2, 3, false).unwrap();
+        let mut cache = KvCache::new(2, 2, 3, KvType::F32).unwrap();
         cache.write(1, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &[0.5; 8]).unwrap();
         let CacheSlices::F32 { k, v } = cache.slices() else { panic!("an f32 cache") };
         assert_eq!(k, [0.0, 0.0, 1.0, 2.0, 5.0, 6.0, 0.0, 0.0, 3.0, 4.0, 7.0, 8.0]);
@@ -122,10 +157,10 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let mut cache = KvCache::new(2, 2, 3, true).unwrap();
+        let mut cache = KvCache::new(2, 2, 3, KvType::F16).unwrap();
         assert_eq!(cache.write(3, &[0.0; 4], &[0.0; 4]).unwrap_err().code(), "context-overflow");
         assert_eq!(cache.write(usize::MAX, &[0.0; 4], &[0.0; 4]).unwrap_err().code(), "context-overflow");
         assert_eq!(cache.write(0, &[0.0; 3], &[0.0; 3]).unwrap_err().code(), "internal");
-        assert_eq!(KvCache::new(usize::MAX, 2, 3, true).unwrap_err().code(), "out-of-memory");
+        assert_eq!(KvCache::new(usize::MAX, 2, 3, KvType::F16).unwrap_err().code(), "out-of-memory");
     }
 }
