@@ -22,7 +22,10 @@ fn layouts() -> Vec<PackedLayout> {
     vec![
         coded(Codes::B4, 32, false),
         coded(Codes::B4, 32, true),
-        coded(Codes::B4, 128, true),
+        coded(Codes::B4, 64, true),
+        coded(Codes::B2, 64, true),
+        coded(Codes::B3, 64, true),
+        coded(Codes::B6, 64, true),
         coded(Codes::B2, 16, true),
         coded(Codes::B3, 16, false),
         coded(Codes::B5, 32, false),

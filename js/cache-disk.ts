@@ -1,140 +1,108 @@
-// A folder on disk as a store, for Node.
+// A folder on disk as a place, for Node.
 
-import { fileNameOf, parseMeta } from './store.js';
-import type { Store, StoreEntry, StoredMeta } from './store.js';
-import { node } from './node.js';
 import type { FileHandle } from 'node:fs/promises';
+import { node } from './node.js';
+import type { Place, PlaceEditor } from './place.js';
 
-const READ_BYTES = 4 << 20;
+const JOURNAL = '.journal';
+const LOCK = '.lock';
 
-/** The store in `downloads/` of the cache folder. */
-export function diskStore(cache: string): Store {
+/** The place in `downloads/` of the cache folder. */
+export function diskPlace(cache: string): Place {
   const folder = node().path.join(cache, 'downloads');
+  const at = (name: string) => node().path.join(folder, name);
   return {
     kind: 'disk',
-    async find(key) {
-      const place = placeOf(folder, key);
-      const meta = await readMeta(place, key);
-      const size = await sizeOf(place.file);
-      return meta && meta.size !== null && meta.size === size ? { size, read: () => readFile(place.file) } : null;
+    async names() {
+      const names = await node().fs.readdir(folder).catch(() => []);
+      return names.flatMap((name) => (name.endsWith(JOURNAL) ? [name.slice(0, -JOURNAL.length)] : []));
     },
-    async open(key) {
-      const { fs } = node();
-      const place = placeOf(folder, key);
+    async journal(name) {
+      const path = at(name) + JOURNAL;
       try {
-        await fs.mkdir(folder, { recursive: true });
-        const meta = await readMeta(place, key);
-        const bytes = meta && meta.size === null ? ((await sizeOf(place.part)) ?? 0) : 0;
-        return new DiskEntry(place, key, meta?.validator ?? null, bytes);
+        const [text, info] = await Promise.all([node().fs.readFile(path, 'utf8'), node().fs.stat(path)]);
+        return { text, usedMs: info.mtimeMs };
       } catch {
         return null;
       }
     },
+    read: (name, start, length) => readAt(at(name), start, length),
+    async edit(name) {
+      await node().fs.mkdir(folder, { recursive: true });
+      return edit(at(name));
+    },
+    async touch(name) { await node().fs.utimes(at(name) + JOURNAL, new Date(), new Date()); },
+    async remove(name) {
+      // The journal first: without it the rest is nothing.
+      for (const path of [at(name) + JOURNAL, at(name)]) await node().fs.rm(path, { force: true });
+    },
+    async room() {
+      await node().fs.mkdir(folder, { recursive: true });
+      const { bavail, bsize } = await node().fs.statfs(folder);
+      return { freeBytes: bavail * bsize, quotaBytes: null, usedBytes: null };
+    },
   };
 }
 
-interface Place { file: string; part: string; meta: string }
+/** Null while another process writes the file. */
+async function edit(path: string): Promise<PlaceEditor | null> {
+  const { fs, constants } = node();
+  const lock = path + LOCK;
+  if (!(await takeLock(lock))) return null;
+  const data = await fs.open(path, constants.O_RDWR | constants.O_CREAT);
+  return {
+    // The file system's free space was asked for before; a longer file takes none of it.
+    async reserve() {},
+    // Renamed into place, so that there is a whole journal at any moment.
+    async restart(journal) {
+      await fs.writeFile(`${path}.new`, journal);
+      await fs.rename(`${path}.new`, path + JOURNAL);
+    },
+    async put(start, bytes, line) {
+      await writeAll(data, bytes, start);
+      await fs.appendFile(path + JOURNAL, line);
+    },
+    note: (line) => fs.appendFile(path + JOURNAL, line),
+    async close() {
+      await data.close();
+      await fs.rm(lock, { force: true });
+    },
+  };
+}
 
-class DiskEntry implements StoreEntry {
-  readonly bytes: number;
-  readonly validator: string | null;
-  readonly #place: Place;
-  readonly #key: string;
-  #handle: FileHandle | null = null;
-  #size = 0;
-  #beganWith: string | null = null;
-  #isOff = false;
+/** Makes the file that says which process writes; one that is gone, or is this one, holds no lock. */
+async function takeLock(path: string): Promise<boolean> {
+  const { fs } = node();
+  const isMade = () => fs.writeFile(path, String(process.pid), { flag: 'wx' }).then(() => true, () => false);
+  if (await isMade()) return true;
+  const holder = Number(await fs.readFile(path, 'utf8').catch(() => ''));
+  if (holder > 0 && holder !== process.pid && isAlive(holder)) return false;
+  await fs.rm(path, { force: true });
+  return isMade();
+}
 
-  constructor(place: Place, key: string, validator: string | null, bytes: number) {
-    this.#place = place;
-    this.#key = key;
-    this.validator = validator;
-    this.bytes = bytes;
-  }
-
-  readPart(): AsyncIterable<Uint8Array> {
-    return readFile(this.#place.part, this.bytes);
-  }
-
-  async begin(validator: string | null, keepPart: boolean): Promise<void> {
-    await this.#orOff(async () => {
-      this.#beganWith = validator;
-      this.#size = keepPart ? this.bytes : 0;
-      await writeMeta(this.#place, { key: this.#key, validator, size: null });
-      this.#handle = await node().fs.open(this.#place.part, keepPart ? 'a' : 'w');
-    });
-  }
-
-  async write(bytes: Uint8Array): Promise<void> {
-    await this.#orOff(async () => {
-      if (!this.#handle) return;
-      await this.#handle.appendFile(bytes);
-      this.#size += bytes.length;
-    });
-  }
-
-  async commit(): Promise<void> {
-    await this.#orOff(async () => {
-      await this.#close();
-      await node().fs.rename(this.#place.part, this.#place.file);
-      await writeMeta(this.#place, { key: this.#key, validator: this.#beganWith, size: this.#size });
-    });
-  }
-
-  async abandon(discard: boolean): Promise<void> {
-    await this.#close();
-    if (!discard) return;
-    for (const path of [this.#place.meta, this.#place.part]) await node().fs.rm(path, { force: true });
-  }
-
-  async #close(): Promise<void> {
-    const handle = this.#handle;
-    this.#handle = null;
-    await handle?.close();
-  }
-
-  async #orOff(step: () => Promise<void>): Promise<void> {
-    if (this.#isOff) return;
-    try {
-      await step();
-    } catch {
-      this.#isOff = true;
-      await this.abandon(true).catch(() => {});
-    }
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // Another user's process may not be asked, but is there.
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 
-/** A file's bytes in chunks, up to `end`. */
-export async function* readFile(path: string, end = Number.POSITIVE_INFINITY): AsyncGenerator<Uint8Array> {
+async function writeAll(file: FileHandle, bytes: Uint8Array, start: number): Promise<void> {
+  for (let done = 0; done < bytes.length;) done += (await file.write(bytes, done, bytes.length - done, start + done)).bytesWritten;
+}
+
+async function readAt(path: string, start: number, length: number): Promise<Uint8Array> {
   const file = await node().fs.open(path, 'r');
   try {
-    for (let at = 0; at < end;) {
-      const chunk = new Uint8Array(Math.min(READ_BYTES, end - at));
-      const { bytesRead } = await file.read(chunk, 0, chunk.length, at);
-      if (bytesRead === 0) return;
-      yield chunk.subarray(0, bytesRead);
-      at += bytesRead;
-    }
+    const bytes = new Uint8Array(length);
+    let filled = 0;
+    for (let count = 1; filled < length && count > 0; filled += count) count = (await file.read(bytes, filled, length - filled, start + filled)).bytesRead;
+    return bytes.subarray(0, filled);
   } finally {
     await file.close();
   }
-}
-
-function placeOf(folder: string, key: string): Place {
-  const file = node().path.join(folder, fileNameOf(key));
-  return { file, part: `${file}.part`, meta: `${file}.json` };
-}
-
-async function sizeOf(path: string): Promise<number | null> {
-  return node().fs.stat(path).then((info) => info.size, () => null);
-}
-
-async function readMeta(place: Place, key: string): Promise<StoredMeta | null> {
-  return node().fs.readFile(place.meta, 'utf8').then((text) => parseMeta(text, key), () => null);
-}
-
-async function writeMeta(place: Place, meta: StoredMeta): Promise<void> {
-  const { fs } = node();
-  await fs.writeFile(`${place.meta}.new`, JSON.stringify(meta));
-  await fs.rename(`${place.meta}.new`, place.meta);
 }

@@ -1,17 +1,19 @@
-// The origin's private file system as a store. Only in workers, where files have synchronous handles.
+// The origin's private file system as a place. Writing needs synchronous handles, which only workers have; the rest works
+// in pages too.
 
-import { fileNameOf, parseMeta } from './store.js';
-import type { Store, StoreEntry, StoredMeta } from './store.js';
+import type { Place, PlaceEditor } from './place.js';
+import { storageRoom } from './quota.js';
 
-const READ_BYTES = 4 << 20;
+const FOLDER = 'hanzo-edge';
+const JOURNAL = '.journal';
+/** An empty file whose date says when the other was used. */
+const USED = '.used';
 
 /** What a synchronous handle can do; the DOM library knows it only in workers. */
 interface SyncHandle {
-  read(into: Uint8Array, options: { at: number }): number;
   write(from: Uint8Array, options: { at: number }): number;
   truncate(size: number): void;
   getSize(): number;
-  flush(): void;
   close(): void;
 }
 
@@ -19,126 +21,100 @@ interface WithSyncHandle {
   createSyncAccessHandle(): Promise<SyncHandle>;
 }
 
-/** Opens the store in the folder `hanzo-edge` of this origin. */
-export async function opfsStore(): Promise<Store> {
+interface WithKeys {
+  keys(): AsyncIterable<string>;
+}
+
+/** Opens the place: a folder of this origin. */
+export async function opfsPlace(): Promise<Place> {
   const root = await navigator.storage.getDirectory();
-  const folder = await root.getDirectoryHandle('hanzo-edge', { create: true });
+  const folder = await root.getDirectoryHandle(FOLDER, { create: true });
+  const fileOf = (name: string) => folder.getFileHandle(name).then((handle) => handle.getFile()).catch(() => null);
   return {
     kind: 'opfs',
-    async find(key) {
-      const meta = await readMeta(folder, key);
-      if (!meta || meta.size === null) return null;
-      const file = await folder.getFileHandle(fileNameOf(key)).then((handle) => handle.getFile()).catch(() => null);
-      if (!file || file.size !== meta.size) return null;
-      return { size: file.size, read: () => slicesOf(file) };
+    async names() {
+      const names: string[] = [];
+      for await (const name of (folder as unknown as WithKeys).keys()) if (name.endsWith(JOURNAL)) names.push(name.slice(0, -JOURNAL.length));
+      return names;
     },
-    async open(key) {
-      const file = await folder.getFileHandle(fileNameOf(key), { create: true });
-      // Fails while another tab writes the same file.
-      const handle = await (file as unknown as WithSyncHandle).createSyncAccessHandle().catch(() => null);
-      if (!handle) return null;
-      const meta = await readMeta(folder, key);
-      return new OpfsEntry(folder, key, handle, meta?.validator ?? null, meta && meta.size === null ? handle.getSize() : 0);
+    async journal(name) {
+      const file = await fileOf(name + JOURNAL);
+      return file ? { text: await file.text(), usedMs: (await fileOf(name + USED))?.lastModified ?? file.lastModified } : null;
+    },
+    async read(name, start, length) {
+      const file = await fileOf(name);
+      return file ? new Uint8Array(await file.slice(start, start + length).arrayBuffer()) : null;
+    },
+    edit: (name) => edit(folder, name),
+    async touch(name) {
+      const handle = await syncHandle(folder, name + USED);
+      handle?.truncate(0);
+      handle?.write(new Uint8Array(1), { at: 0 });
+      handle?.close();
+    },
+    async remove(name) {
+      // The journal first: without it the rest is nothing.
+      for (const suffix of [JOURNAL, '', USED]) await folder.removeEntry(name + suffix).catch(ignoreMissing);
+    },
+    room: storageRoom,
+  };
+}
+
+async function edit(folder: FileSystemDirectoryHandle, name: string): Promise<PlaceEditor | null> {
+  const data = await syncHandle(folder, name);
+  const journal = data && (await syncHandle(folder, name + JOURNAL));
+  if (!journal) {
+    data?.close();
+    return null;
+  }
+  const add = (text: string) => writeAll(journal, new TextEncoder().encode(text), journal.getSize());
+  return {
+    // A longer file counts as used, so that a browser refuses now what it would refuse in the middle.
+    async reserve(bytes) {
+      if (data.getSize() < bytes) data.truncate(bytes);
+      // Private windows of some browsers refuse without saying so.
+      if (data.getSize() < bytes) throw noSpace();
+    },
+    async restart(text) {
+      journal.truncate(0);
+      add(text);
+    },
+    async put(start, bytes, line) {
+      writeAll(data, bytes, start);
+      add(line);
+    },
+    async note(line) { add(line); },
+    async close() {
+      data.close();
+      journal.close();
     },
   };
 }
 
-class OpfsEntry implements StoreEntry {
-  readonly bytes: number;
-  readonly validator: string | null;
-  readonly #folder: FileSystemDirectoryHandle;
-  readonly #key: string;
-  #handle: SyncHandle | null;
-  #position = 0;
-  #beganWith: string | null = null;
-
-  constructor(folder: FileSystemDirectoryHandle, key: string, handle: SyncHandle, validator: string | null, bytes: number) {
-    this.#folder = folder;
-    this.#key = key;
-    this.#handle = handle;
-    this.validator = validator;
-    this.bytes = bytes;
-  }
-
-  async *readPart(): AsyncGenerator<Uint8Array> {
-    for (let at = 0; at < this.bytes;) {
-      const chunk = new Uint8Array(Math.min(READ_BYTES, this.bytes - at));
-      const n = this.#handle?.read(chunk, { at }) ?? 0;
-      if (n <= 0) throw new Error('a stored file is shorter than it was');
-      yield chunk.subarray(0, n);
-      at += n;
-    }
-  }
-
-  async begin(validator: string | null, keepPart: boolean): Promise<void> {
-    await this.#orOff(async (handle) => {
-      this.#beganWith = validator;
-      this.#position = keepPart ? this.bytes : 0;
-      handle.truncate(this.#position);
-      await writeMeta(this.#folder, { key: this.#key, validator, size: null });
-    });
-  }
-
-  async write(bytes: Uint8Array): Promise<void> {
-    await this.#orOff(async (handle) => {
-      for (let done = 0; done < bytes.length;) {
-        const n = handle.write(bytes.subarray(done), { at: this.#position });
-        if (n <= 0) throw new Error('the disk takes no more');
-        done += n;
-        this.#position += n;
-      }
-    });
-  }
-
-  async commit(): Promise<void> {
-    await this.#orOff(async (handle) => {
-      handle.flush();
-      handle.close();
-      this.#handle = null;
-      await writeMeta(this.#folder, { key: this.#key, validator: this.#beganWith, size: this.#position });
-    });
-  }
-
-  async abandon(discard: boolean): Promise<void> {
-    const handle = this.#handle;
-    this.#handle = null;
-    handle?.flush();
-    handle?.close();
-    if (discard) await remove(this.#folder, this.#key);
-  }
-
-  /** Does a step of storing; one that fails (a full disk) gives the entry up. */
-  async #orOff(step: (handle: SyncHandle) => Promise<void>): Promise<void> {
-    if (!this.#handle) return;
-    try {
-      await step(this.#handle);
-    } catch {
-      await this.abandon(true);
-    }
-  }
-}
-
-async function* slicesOf(file: File): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < file.size; at += READ_BYTES) yield new Uint8Array(await file.slice(at, at + READ_BYTES).arrayBuffer());
-}
-
-async function readMeta(folder: FileSystemDirectoryHandle, key: string): Promise<StoredMeta | null> {
+/** Null while another tab has the file open for writing. */
+async function syncHandle(folder: FileSystemDirectoryHandle, name: string): Promise<SyncHandle | null> {
+  const handle = await folder.getFileHandle(name, { create: true });
   try {
-    const handle = await folder.getFileHandle(`${fileNameOf(key)}.json`);
-    return parseMeta(await (await handle.getFile()).text(), key);
-  } catch {
-    return null;
+    return await (handle as unknown as WithSyncHandle).createSyncAccessHandle();
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'NoModificationAllowedError') return null;
+    throw error;
   }
 }
 
-/** Written through a swap file, which appears only when it is closed. */
-async function writeMeta(folder: FileSystemDirectoryHandle, meta: StoredMeta): Promise<void> {
-  const handle = await folder.getFileHandle(`${fileNameOf(meta.key)}.json`, { create: true });
-  const stream = await handle.createWritable();
-  await stream.write(JSON.stringify(meta));
-  await stream.close();
+function writeAll(handle: SyncHandle, bytes: Uint8Array, start: number): void {
+  for (let done = 0; done < bytes.length;) {
+    const count = handle.write(bytes.subarray(done), { at: start + done });
+    // A private window that is full was seen to answer a number beyond what it was given.
+    if (count <= 0 || count > bytes.length - done) throw noSpace();
+    done += count;
+  }
 }
 
-async function remove(folder: FileSystemDirectoryHandle, key: string): Promise<void> {
-  for (const name of [`${fileNameOf(key)}.json`, fileNameOf(key)]) await folder.removeEntry(name).catch(() => {});
+function noSpace(): DOMException {
+  return new DOMException('no space is left for this origin', 'QuotaExceededError');
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof DOMException && error.name === 'NotFoundError')) throw error;
 }

@@ -1,90 +1,49 @@
-// Chooses where downloaded files are kept, and holds the two stores that need no files: memory and the Cache API.
-// Stores know keys and bytes, nothing of the network or of models.
+// Chooses where downloaded files are kept. Knows which places there are, and nothing of what they hold.
 
-import { diskStore } from './cache-disk.js';
-import { opfsStore } from './cache-opfs.js';
-import { cacheFolder } from './node.js';
-import { chunksOf, fileNameOf } from './store.js';
-import type { Store } from './store.js';
-import { hasCacheApi, hasOpfs, isNode } from './support.js';
+import { cacheApiPlace } from './cache-api.js';
+import { memoryPlace } from './cache-memory.js';
+import { opfsPlace } from './cache-opfs.js';
+import type { Place } from './place.js';
+import { Store } from './store.js';
+import { canWriteOpfs, hasCacheApi, hasOpfs } from './support.js';
 import type { EdgeOptions } from './types.js';
+
+/** Opens the folder on disk, in Node. */
+let openDisk: (() => Place) | null = null;
+
+/** Lends the code of the folder on disk, which no page and no worker has to carry: `node-disk.ts` brings it. */
+export function lendDisk(open: () => Place): void {
+  openDisk = open;
+}
 
 /** The store for an option; null for 'none' or where the one asked for does not exist. */
 export async function openStore(option: NonNullable<EdgeOptions['cache']>): Promise<Store | null> {
   if (option === 'none') return null;
-  if (option === 'memory') return memoryStore();
-  if (isNode()) return diskStore(cacheFolder());
-  try {
-    if (option !== 'cache-api' && hasOpfs()) return await opfsStore();
-    if (option !== 'opfs' && hasCacheApi()) return cacheApiStore(await caches.open('hanzo-edge'));
-  } catch {
-    // Storage is denied (private windows, blocked cookies): memory is what remains.
+  const place = await choosePlace(option);
+  return place && new Store(place);
+}
+
+async function choosePlace(option: Exclude<NonNullable<EdgeOptions['cache']>, 'none'>): Promise<Place | null> {
+  if (option === 'memory') return memoryPlace();
+  if (openDisk) return openDisk();
+  // Storage may be denied (private windows, blocked cookies); then the next place is tried.
+  if (option !== 'cache-api' && canWriteOpfs()) {
+    const place = await opfsPlace().catch(() => null);
+    if (place) return place;
   }
-  return option === 'auto' ? memoryStore() : null;
+  if (option !== 'opfs' && hasCacheApi()) {
+    const place = await cacheApiPlace().catch(() => null);
+    if (place) return place;
+  }
+  return option === 'auto' ? memoryPlace() : null;
 }
 
-const MEMORY = new Map<string, Uint8Array[]>();
-
-function memoryStore(): Store {
-  return {
-    kind: 'memory',
-    async find(key) {
-      const chunks = MEMORY.get(key);
-      if (!chunks) return null;
-      return { size: chunks.reduce((sum, chunk) => sum + chunk.length, 0), async *read() { yield* chunks; } };
-    },
-    async open(key) {
-      let chunks: Uint8Array[] = [];
-      return {
-        bytes: 0,
-        validator: null,
-        async *readPart() {},
-        async begin() { chunks = []; },
-        async write(bytes) { chunks.push(bytes.slice()); },
-        async commit() { MEMORY.set(key, chunks); },
-        async abandon() { chunks = []; },
-      };
-    },
-  };
-}
-
-/** The Cache API as a store: it cannot continue an unfinished file, and shows a file only when all of it was written. */
-function cacheApiStore(cache: Cache): Store {
-  const address = (key: string) => `https://hanzo-edge.invalid/${fileNameOf(key)}`;
-  return {
-    kind: 'cache-api',
-    async find(key) {
-      const response = await cache.match(address(key));
-      const body = response?.body;
-      return body ? { size: null, read: () => chunksOf(body) } : null;
-    },
-    async open(key) {
-      const pipe = new TransformStream<Uint8Array, Uint8Array>();
-      const writer = pipe.writable.getWriter();
-      let isOff = false;
-      const off = () => { isOff = true; };
-      let put: Promise<void> = Promise.resolve();
-      writer.closed.catch(off);
-      return {
-        bytes: 0,
-        validator: null,
-        async *readPart() {},
-        async begin() {
-          put = cache.put(address(key), new Response(pipe.readable));
-          put.catch(off);
-        },
-        async write(bytes) {
-          // The caller may reuse or transfer its buffer, so the cache gets a copy.
-          if (!isOff) await Promise.race([writer.write(bytes.slice()), put]).catch(off);
-        },
-        async commit() {
-          if (!isOff) await writer.close().then(() => put).catch(off);
-        },
-        async abandon() {
-          await writer.abort().catch(off);
-          await put.catch(off);
-        },
-      };
-    },
-  };
+/** The stores of every place there is, to list and remove what they hold. */
+export async function everyStore(): Promise<Store[]> {
+  const opening: (Promise<Place | null> | Place)[] = [memoryPlace()];
+  if (openDisk) opening.push(openDisk());
+  if (hasOpfs()) opening.push(opfsPlace().catch(() => null));
+  if (hasCacheApi()) opening.push(cacheApiPlace().catch(() => null));
+  const places = await Promise.all(opening);
+  return places.flatMap((place) => (place ? [new Store(place)] : []));
 }

@@ -1,16 +1,21 @@
 // Several answers to one request, computed one after the other, told as events. It knows the streams of this package,
 // and neither OpenAI's shapes nor anyone else's.
 
-import type { GenerateResult, TokenStream } from './types.js';
+import type { ChatOptions, GenerateResult, TokenLogprob, TokenStream, ToolCallDelta } from './types.js';
 
 /** What became known of the answer with this index. Each answer ends with its `result`. */
 export type ChoiceEvent = { index: number } & (
-  | { kind: 'piece'; piece: string }
+  | { kind: 'reasoning' | 'piece'; piece: string }
+  | { kind: 'tool'; delta: ToolCallDelta }
+  | { kind: 'logprob'; entry: TokenLogprob }
   | { kind: 'end'; result: GenerateResult }
 );
 
+/** Options of a chat that hear what its stream does not tell. */
+export type Listeners = Required<Pick<ChatOptions, 'onReasoning' | 'onToolCallDelta' | 'onLogprob'>>;
+
 /** Starts the answer with this index. */
-export type StartChoice = (index: number) => TokenStream;
+export type StartChoice = (index: number, listeners: Listeners) => TokenStream;
 
 /** Answers under way. */
 export interface Choices {
@@ -29,7 +34,11 @@ export function runChoices(count: number, start: StartChoice): Choices {
       const told: ChoiceEvent[] = [];
       let wake = () => {};
       const tell = (event: ChoiceEvent) => { told.push(event); wake(); };
-      const stream = start(index);
+      const stream = start(index, {
+        onReasoning: (piece) => tell({ index, kind: 'reasoning', piece }),
+        onToolCallDelta: (delta) => tell({ index, kind: 'tool', delta }),
+        onLogprob: (entry) => tell({ index, kind: 'logprob', entry }),
+      });
       current = stream;
       const reading = readAll(stream, (piece) => tell({ index, kind: 'piece', piece }));
       let isOver = false;

@@ -7,13 +7,14 @@ import { unreachable } from './protocol.js';
 import type { Call, CallName, Calls, FromHost, Port, ToHost } from './protocol.js';
 import { CallerResources } from './resources.js';
 import { hasWorkers, isNode } from './support.js';
-import type { EdgeOptions, Progress, ToolCallDelta } from './types.js';
+import type { EdgeOptions, Progress, TokenLogprob, ToolCallDelta } from './types.js';
 
 /** What a call hears before its answer. */
 export interface CallEvents {
   onPiece?(piece: string): void;
   onThought?(piece: string): void;
   onToolCall?(delta: ToolCallDelta): void;
+  onLogprob?(entry: TokenLogprob): void;
   onProgress?(progress: Progress): void;
 }
 
@@ -95,7 +96,8 @@ export class Connection {
 
   async #openLocal(): Promise<void> {
     try {
-      const [{ EngineHost }, module] = await Promise.all([import('./engine-host.js'), importModule(this.choice.name)])
+      const disk = isNode() ? import('./node-disk.js').then(({ bringDisk }) => bringDisk()) : null;
+      const [{ EngineHost }, module] = await Promise.all([import('./engine-host.js'), importModule(this.choice.name), disk])
         .catch((error: unknown) => { throw importFault(error); });
       if (this.#end) return;
       // Answers arrive as tasks of their own, never inside a call, as they do from a worker.
@@ -123,6 +125,9 @@ export class Connection {
         break;
       case 'thought':
         this.#pending.get(message.id)?.events.onThought?.(message.piece);
+        break;
+      case 'logprob':
+        this.#pending.get(message.id)?.events.onLogprob?.(message.entry);
         break;
       case 'toolCall':
         this.#pending.get(message.id)?.events.onToolCall?.(message.delta);

@@ -1,15 +1,15 @@
 // HanzoEdge: one loaded model for its users. It keeps the line to the engine's host, and opens a new one after a crash.
 
-import { Connection, whyNoWorker } from './connection.js';
-import type { CallEvents } from './connection.js';
-import { EdgeError, toEdgeError } from './errors.js';
-import { chooseModule } from './modules.js';
-import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, loadOptions, nameOfModel, plainMessages, wellFormed } from './options.js';
+import type { CallEvents, Connection } from './connection.js';
+import { EdgeError } from './errors.js';
+import { importFault } from './modules.js';
+import { closed, guarded, openLine } from './opening.js';
+import { chatRequest, checkEdgeOptions, checkSessionOptions, completeRequest, nameOfModel, plainMessages, wellFormed } from './options.js';
 import type { ChatBody, ChatCompletions } from './openai-types.js';
 import type { CallName, Calls, GenerateRequest } from './protocol.js';
 import type { SessionEngine } from './session.js';
 import { TokenStreamSource } from './stream.js';
-import type { Chat, ChatMessage, ChatOptions, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, SessionOptions, TokenStream } from './types.js';
+import type { Availability, Chat, ChatMessage, ChatOptions, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Models, Plan, SessionOptions, TokenStream } from './types.js';
 
 /** `Symbol.asyncDispose` where the user's library has it, so that projects with an older one compile too. */
 type AsyncDispose = SymbolConstructor[Extract<keyof SymbolConstructor, 'asyncDispose'>];
@@ -17,6 +17,13 @@ export interface HanzoEdge extends Record<AsyncDispose, () => Promise<void>> {}
 
 /** A model, loaded and ready. Make one with `HanzoEdge.init`. */
 export class HanzoEdge {
+  /** The models that are stored here. */
+  static readonly models: Models = {
+    list: async () => (await catalog()).listModels(),
+    download: async (model, options) => (await catalog()).downloadModel(model, options),
+    delete: async (model) => (await catalog()).deleteModel(model),
+    persist: async () => (await catalog()).persistModels(),
+  };
   /** Answers a conversation, using the model's chat template. */
   readonly chat: Chat;
   readonly #options: EdgeOptions;
@@ -48,6 +55,22 @@ export class HanzoEdge {
     checkEdgeOptions(options);
     const { connection, diagnostics } = await open(options);
     return new HanzoEdge(options, connection, diagnostics);
+  }
+
+  /**
+   * Whether a model can be used here. Reads no more than the headers of its files; for why not, see `plan`.
+   * Rejects only for wrong options, or with the signal's reason.
+   */
+  static async availability(options: EdgeOptions = {}): Promise<Availability> {
+    return (await planning()).availability(options);
+  }
+
+  /**
+   * What loading a model would take, told from the headers of its files before anything is downloaded. Rejects with an
+   * `EdgeError` when that cannot be told: the file does not exist, or is no model of a known kind.
+   */
+  static async plan(options: EdgeOptions = {}): Promise<Plan> {
+    return (await planning()).plan(options);
   }
 
   /** Continues a text as it is, without a template. */
@@ -132,6 +155,7 @@ export class HanzoEdge {
       const events: CallEvents = {
         onPiece: (piece) => source.push(piece),
         onProgress: guarded('onProgress', options.onProgress),
+        onLogprob: guarded('onLogprob', options.onLogprob),
         onThought: guarded('onReasoning', options.onReasoning),
         onToolCall: guarded('onToolCallDelta', options.onToolCallDelta),
       };
@@ -181,43 +205,13 @@ if (typeof Symbol.asyncDispose === 'symbol') {
   });
 }
 
+/** What pages that only load and generate need not fetch. */
+const catalog = () => import('./catalog.js').catch((error: unknown) => { throw importFault(error); });
+const planning = () => import('./planning.js').catch((error: unknown) => { throw importFault(error); });
+
 /** Opens a line and loads the model over it. */
 async function open(options: EdgeOptions): Promise<{ connection: Connection; diagnostics: Diagnostics }> {
-  const { signal } = options;
-  signal?.throwIfAborted();
-  const choice = await chooseModule(options, whyNoWorker(options.worker));
-  signal?.throwIfAborted();
-  const connection = new Connection(options.worker, options.fetch ?? null, choice);
-  const stop = () => { void connection.close(closed()); };
-  signal?.addEventListener('abort', stop, { once: true });
-  try {
-    const request = loadOptions(options, (stream) => connection.resources.keep(stream), connection.choice);
-    const facts = await connection.call('load', request, { onProgress: guarded('onProgress', options.onProgress) }).answer;
-    const wasmReason = [connection.choice.reason, facts.wasmReason].filter(Boolean).join('; ');
-    return { connection, diagnostics: { ...facts, model: nameOfModel(options), wasmReason, worker: connection.worker } };
-  } catch (error) {
-    signal?.throwIfAborted();
-    const failure = toEdgeError(error);
-    await connection.close(failure);
-    throw failure;
-  } finally {
-    signal?.removeEventListener('abort', stop);
-  }
-}
-
-/** A callback whose faults stay its own: a load or an answer does not fail because a progress bar did. */
-function guarded<News>(name: string, callback: ((news: News) => void) | undefined): (news: News) => void {
-  let hasFailed = false;
-  return (news) => {
-    try {
-      callback?.(news);
-    } catch (error) {
-      if (!hasFailed) console.error(`${name} failed:`, error);
-      hasFailed = true;
-    }
-  };
-}
-
-function closed(): EdgeError {
-  return new EdgeError('closed', 'the engine is closed');
+  const { connection, answer: facts } = await openLine('load', options);
+  const wasmReason = [connection.choice.reason, facts.wasmReason].filter(Boolean).join('; ');
+  return { connection, diagnostics: { ...facts, model: nameOfModel(options), wasmReason, worker: connection.worker } };
 }

@@ -9,13 +9,17 @@ import type { Follower } from './grammars.js';
 import type { Generation } from './hanzo-edge.js';
 import { loadModel } from './loading.js';
 import type { Loaded } from './loading.js';
+import type { LoadContext } from './model-files.js';
 import type { WasmModule } from './modules.js';
+import { rising } from './progress.js';
 import { unreachable } from './protocol.js';
 import type { Call, CallName, Calls, FromHost, GenerateReport, GenerateRequest, LoadOptions, LoadedFacts, ToHost } from './protocol.js';
 import { HostResources } from './resources.js';
+import { storeModel } from './storing.js';
 import { isNode } from './support.js';
+import { surveyModel } from './survey.js';
 import { callExport, hasTrapped } from './traps.js';
-import type { MemoryReport, ToolCallDelta } from './types.js';
+import type { MemoryReport, TokenLogprob, ToolCallDelta } from './types.js';
 import { startWasm, stopped, trapOf } from './wasm.js';
 import type { WasmInstance } from './wasm.js';
 
@@ -25,6 +29,7 @@ type GenerationEvent =
   | { event: 'piece'; piece: string }
   | { event: 'thought'; piece: string }
   | { event: 'toolCall'; delta: ToolCallDelta }
+  | { event: 'logprob'; entry: TokenLogprob }
   /** The grammar has to say what may come next. */
   | { event: 'mask'; accepted: number[] }
   | { event: 'done'; result: Omit<GenerateReport, 'tokens'> & { tokens: number[] } };
@@ -50,7 +55,7 @@ export class EngineHost {
   #loaded: Loaded | null = null;
   #grammars: Grammars | null = null;
   #isClosed = false;
-  /** The last call into the module and the last generation: the next one waits for it. */
+  /** The last call into the module and the last generation, which never rejects: the next one waits for it. */
   #lastCall: Promise<unknown> = Promise.resolve();
   #lastGeneration: Promise<unknown> = Promise.resolve();
 
@@ -101,6 +106,8 @@ export class EngineHost {
   async #do(id: number, call: Call, running: Running): Promise<Calls[CallName]['answer']> {
     switch (call.name) {
       case 'load': return this.#load(id, call.request, running.control.signal);
+      case 'survey': return surveyModel(call.request, await this.#begin(id, call.request, running.control.signal));
+      case 'store': return storeModel(call.request, await this.#begin(id, call.request, running.control.signal)).then(() => null);
       case 'generate': return this.#generate(id, call.request, running);
       case 'tokenize': return this.#exclusive(({ engine }) => engine.tokenize(call.request));
       case 'detokenize': return this.#exclusive(({ engine }) => engine.detokenize(call.request));
@@ -112,20 +119,25 @@ export class EngineHost {
     }
   }
 
+  /** Starts the module. What the answer offers belongs to the call with this number. */
+  async #begin(id: number, options: LoadOptions, signal: AbortSignal): Promise<LoadContext> {
+    this.#wasm = await startWasm(this.#module, { url: options.wasmUrl, binary: options.wasmBinary });
+    return {
+      module: this.#module,
+      signal,
+      fetch: options.ownFetch ? this.#resources.fetch : (input, init) => fetch(input, init),
+      openStream: this.#resources.stream,
+      onProgress: rising((progress) => this.#post({ type: 'progress', id, progress })),
+    };
+  }
+
   async #load(id: number, options: LoadOptions, signal: AbortSignal): Promise<LoadedFacts> {
-    const wasm = await startWasm(this.#module, { url: options.wasmUrl, binary: options.wasmBinary });
-    this.#wasm = wasm;
+    const context = await this.#begin(id, options, signal);
     const wanted = options.engine.threads - 1;
-    const { started, fault } = (await wasm.threads?.add(wanted)) ?? { started: 0, fault: null };
+    const { started, fault } = (await this.#wasm?.threads?.add(wanted)) ?? { started: 0, fault: null };
     this.#threads = started;
     try {
-      const loaded = await loadModel({ ...options, engine: { ...options.engine, threads: 1 + started } }, {
-        module: this.#module,
-        signal,
-        fetch: options.ownFetch ? this.#resources.fetch : (input, init) => fetch(input, init),
-        openStream: this.#resources.stream,
-        onProgress: (progress) => this.#post({ type: 'progress', id, progress }),
-      });
+      const loaded = await loadModel({ ...options, engine: { ...options.engine, threads: 1 + started } }, context);
       if (signal.aborted) {
         // The caller left during the last step.
         loaded.engine.free();
@@ -143,19 +155,28 @@ export class EngineHost {
   }
 
   async #generate(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
-    const turn = this.#lastGeneration.catch(() => {}).then(() => this.#generateNow(id, request, running));
-    this.#lastGeneration = turn;
-    return turn;
+    const before = this.#lastGeneration;
+    let finish = () => {};
+    const isOver = new Promise<void>((resolve) => { finish = resolve; });
+    this.#lastGeneration = Promise.all([before, isOver]);
+    try {
+      // Made at once: a request that cannot be answered need not wait to hear so.
+      const generation = await this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
+      // Neither need one that was called off: it runs nothing.
+      await Promise.race([before, aborted(running.control.signal)]);
+      return await this.#generateNow(id, generation, running);
+    } finally {
+      finish();
+    }
   }
 
-  async #generateNow(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
-    const generation = await this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
+  async #generateNow(id: number, generation: Generation, running: Running): Promise<GenerateReport> {
     running.generation = generation;
     let turnBegan = performance.now();
     let grammar: Follower | null = null;
     try {
       const wanted = generation.grammar();
-      grammar = wanted && this.#grammars ? await this.#grammars.open(wanted) : null;
+      grammar = wanted && this.#grammars && !running.control.signal.aborted ? await this.#grammars.open(wanted) : null;
       for (;;) {
         if (running.control.signal.aborted) generation.cancel();
         const event = JSON.parse(await this.#exclusive(() => generation.next())) as GenerationEvent;
@@ -168,6 +189,9 @@ export class EngineHost {
             break;
           case 'thought':
             this.#post({ type: 'thought', id, piece: event.piece });
+            break;
+          case 'logprob':
+            this.#post({ type: 'logprob', id, entry: event.entry });
             break;
           case 'toolCall':
             this.#post({ type: 'toolCall', id, delta: event.delta });
@@ -255,6 +279,12 @@ export class EngineHost {
     if (isTrap) this.#wasm?.threads?.end();
     else void this.#lastCall.catch(() => {}).then(() => this.#freeAfterLoss(loaded));
   }
+}
+
+/** Resolves when the signal says so. */
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
 /** Lets other tasks run: messages arrive, a page repaints. */

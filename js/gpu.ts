@@ -19,11 +19,21 @@ const LIMITS = [
 /** A GPU that can be used. */
 export interface Gpu {
   readonly adapter: AdapterFacts;
+  readonly device: GpuDevice;
   /** Runs `work` while requests for adapters and devices are answered with this GPU. */
   lend<T>(work: () => Promise<T>): Promise<T>;
   /** Calls back when the device is lost, unless that was asked for. */
   onLost(callback: (reason: string) => void): void;
   destroy(): void;
+}
+
+/** What the planner of the WASM module is told of a GPU. */
+export interface GpuDevice {
+  bufferBytes: number;
+  storageBuffers: number;
+  workgroupBytes: number;
+  f16: boolean;
+  int8: boolean;
 }
 
 /** A usable GPU, or why there is none. */
@@ -64,11 +74,14 @@ let lending: Promise<unknown> = Promise.resolve();
 
 class LentGpu implements Gpu {
   readonly adapter: AdapterFacts;
+  readonly device: GpuDevice;
   readonly #gpu: GPU;
   readonly #adapter: GPUAdapter;
   readonly #request: GPUAdapter['requestDevice'];
   #devices: GPUDevice[] = [];
   #callbacks: ((reason: string) => void)[] = [];
+  /** Why the device was lost, once it was. */
+  #lost: string | null = null;
   #isDestroyed = false;
 
   constructor(gpu: GPU, adapter: GPUAdapter, facts: AdapterFacts) {
@@ -76,6 +89,14 @@ class LentGpu implements Gpu {
     this.#adapter = adapter;
     this.#request = adapter.requestDevice.bind(adapter);
     this.adapter = facts;
+    const { maxBufferSize, maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage, maxComputeWorkgroupStorageSize } = adapter.limits;
+    this.device = {
+      bufferBytes: Math.min(maxBufferSize, maxStorageBufferBindingSize),
+      storageBuffers: maxStorageBuffersPerShaderStage,
+      workgroupBytes: maxComputeWorkgroupStorageSize,
+      f16: adapter.features.has('shader-f16'),
+      int8: gpu.wgslLanguageFeatures?.has('packed_4x8_integer_dot_product') ?? false,
+    };
   }
 
   async lend<T>(work: () => Promise<T>): Promise<T> {
@@ -85,7 +106,8 @@ class LentGpu implements Gpu {
   }
 
   onLost(callback: (reason: string) => void): void {
-    this.#callbacks.push(callback);
+    if (this.#lost === null) this.#callbacks.push(callback);
+    else callback(this.#lost);
   }
 
   destroy(): void {
@@ -121,7 +143,8 @@ class LentGpu implements Gpu {
     this.#devices.push(device);
     void device.lost.then(({ reason, message }) => {
       if (this.#isDestroyed) return;
-      for (const callback of this.#callbacks) callback(message || reason || 'no reason was given');
+      this.#lost = message || reason || 'no reason was given';
+      for (const callback of this.#callbacks) callback(this.#lost);
     });
     return device;
   }

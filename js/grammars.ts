@@ -29,20 +29,20 @@ let restarts = 0;
 
 /** The grammars of one engine. */
 export class Grammars {
-  readonly #url: URL;
+  readonly #url: string | null;
   readonly #vocabulary: () => Promise<Uint8Array>;
   #compiler: { made: Compiler; restarts: number } | null = null;
 
   /** `vocabulary` is asked once. */
   constructor(url: string | null, vocabulary: () => Promise<Uint8Array>) {
-    this.#url = moduleUrl(GRAMMAR_MODULE, url);
+    this.#url = url;
     this.#vocabulary = vocabulary;
   }
 
   /** Compiles what an answer has to follow. */
   async open(json: string): Promise<Follower> {
     const { grammar, option } = JSON.parse(json) as Wanted;
-    await start(this.#url);
+    await start(moduleUrl(GRAMMAR_MODULE, this.#url));
     const compiler = await this.#compilerNow();
     const constraint = guarded(option, () => compiler.compile(JSON.stringify(grammar)));
     const madeAt = restarts;

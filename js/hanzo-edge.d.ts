@@ -8,6 +8,8 @@ export class Loader {
   /** JSON of a LoaderNeed. */
   need(): string;
   supply(bytes: Uint8Array): void;
+  /** What the model would take on a `machine`, JSON of the crate's Machine; to be asked before `open`. JSON of an Outlook. */
+  plan(machine: string): string;
   open(): Promise<void>;
   /** Undefined when the backend failed its test and the next one was chosen: go on with `need`. */
   finish(): Promise<Engine | undefined>;

@@ -2,27 +2,14 @@
 
 import { EdgeError } from './errors.js';
 import type { PlacedFile } from './files.js';
+import { TransferError } from './http.js';
+import type { HubModel } from './hub-name.js';
+import { Patience } from './retry.js';
 import { shardUrls } from './shards.js';
 
 const HUB = 'https://huggingface.co';
 /** What to take when no quantization was named, best first. */
 const PREFERRED = ['Q4_K_M', 'Q4_0', 'Q4_1', 'Q4_K_S', 'Q5_K_M', 'Q6_K', 'Q8_0', 'BF16', 'F16', 'F32'];
-
-/** What names a repository's model. */
-export interface HubModel {
-  owner: string;
-  repo: string;
-  quant: string | null;
-}
-
-/** Reads `hf:owner/repo[:quant]`; null when the text does not begin with `hf:`. */
-export function parseHubName(text: string): HubModel | null {
-  if (!text.startsWith('hf:')) return null;
-  const match = /^hf:([\w.-]+)\/([\w.-]+)(?::([\w.-]+))?$/.exec(text);
-  const [, owner, repo, quant] = match ?? [];
-  if (!owner || !repo) throw new EdgeError('invalid-argument', `expected hf:owner/repo or hf:owner/repo:quantization, found ${text}`, { path: 'model' });
-  return { owner, repo, quant: quant ?? null };
-}
 
 interface TreeRow {
   type?: string;
@@ -35,7 +22,7 @@ interface TreeRow {
 export async function resolveHub(model: HubModel, options: { fetch: typeof fetch; headers: [string, string][]; signal: AbortSignal }): Promise<PlacedFile[]> {
   const name = `${model.owner}/${model.repo}`;
   const url = `${HUB}/api/models/${name}/tree/main?recursive=true`;
-  const rows = await readTree(url, options);
+  const rows = await readWithRetries(url, options);
   const files = rows.filter((row) => row.type === 'file' && row.path?.endsWith('.gguf') && !/mmproj/i.test(row.path));
   const chosen = choose(files, model, name);
   return chosen.map((row) => {
@@ -52,6 +39,20 @@ export async function resolveHub(model: HubModel, options: { fetch: typeof fetch
   });
 }
 
+/** Failures that are borne, and the wait after the first. */
+const RETRIES = { retries: 3, retryDelayMs: 500 };
+
+async function readWithRetries(url: string, options: Parameters<typeof readTree>[1]): Promise<TreeRow[]> {
+  const patience = new Patience({ ...RETRIES, signal: options.signal });
+  for (;;) {
+    try {
+      return await readTree(url, options);
+    } catch (error) {
+      await patience.after(error);
+    }
+  }
+}
+
 async function readTree(url: string, options: { fetch: typeof fetch; headers: [string, string][]; signal: AbortSignal }): Promise<TreeRow[]> {
   let response: Response;
   try {
@@ -61,9 +62,10 @@ async function readTree(url: string, options: { fetch: typeof fetch; headers: [s
     throw new EdgeError('network', `${url} could not be fetched: ${error instanceof Error ? error.message : String(error)}`, { path: url, cause: error });
   }
   if ([401, 404].includes(response.status)) throw new EdgeError('not-found', `${url} answered with HTTP status ${response.status}: no such public repository`, { path: url });
-  if (!response.ok) throw new EdgeError('network', `${url} answered with HTTP status ${response.status}`, { path: url });
+  const isFinal = response.status < 500 && response.status !== 429;
+  if (!response.ok) throw new TransferError('network', `${url} answered with HTTP status ${response.status}`, url, { isFinal });
   const rows: unknown = await response.json().catch(() => null);
-  if (!Array.isArray(rows)) throw new EdgeError('network', `${url} answered with something else than a list of files`, { path: url });
+  if (!Array.isArray(rows)) throw new TransferError('network', `${url} answered with something else than a list of files`, url, { isFinal: true });
   return rows as TreeRow[];
 }
 

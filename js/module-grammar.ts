@@ -4,6 +4,6 @@ import * as glue from './hanzo-edge-grammar.js';
 
 export const GRAMMAR_MODULE = {
   name: 'hanzo-edge-grammar',
-  url: new URL('./hanzo-edge-grammar.wasm', import.meta.url),
+  get url() { return new URL('./hanzo-edge-grammar.wasm', import.meta.url); },
   glue,
 };

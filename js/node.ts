@@ -1,5 +1,6 @@
 // Node's own modules, without an import that a bundler for browsers would follow. Only called where `isNode()` holds.
 
+import type * as Fs from 'node:fs';
 import type * as FsPromises from 'node:fs/promises';
 import type * as Os from 'node:os';
 import type * as Path from 'node:path';
@@ -9,6 +10,7 @@ import type * as WorkerThreads from 'node:worker_threads';
 /** The modules this package uses in Node. */
 export interface NodeModules {
   fs: typeof FsPromises;
+  constants: typeof Fs.constants;
   os: typeof Os;
   path: typeof Path;
   url: typeof Url;
@@ -20,6 +22,7 @@ export function node(): NodeModules {
   const load = (name: string) => process.getBuiltinModule(name) as unknown;
   return {
     fs: load('node:fs/promises') as typeof FsPromises,
+    constants: (load('node:fs') as typeof Fs).constants,
     os: load('node:os') as typeof Os,
     path: load('node:path') as typeof Path,
     url: load('node:url') as typeof Url,

@@ -15,7 +15,7 @@ const SAMPLING = {
 /** Fields that are options of a chat, by the option's name. */
 const CHAT = {
   ...SAMPLING, logprobs: 'logprobs', top_logprobs: 'topLogprobs', chat_template_kwargs: 'chatTemplateKwargs',
-  max_completion_tokens: 'maxTokens',
+  tools: 'tools', tool_choice: 'toolChoice', response_format: 'responseFormat', max_completion_tokens: 'maxTokens',
 } as const satisfies Record<string, keyof ChatOptions>;
 
 /** Fields of every request that are not options. */
@@ -38,12 +38,12 @@ export interface BodyRequest<Options> {
 }
 
 /** A chat request. */
-export function readChatBody(body: ChatBody): BodyRequest<ChatOptions> & { messages: ChatMessage[] } {
-  checkFields(body, [...Object.keys(CHAT), 'messages', 'modalities']);
-  const { modalities } = body as ChatBody & { modalities?: unknown };
+export function readChatBody(body: ChatBody): BodyRequest<ChatOptions> & { messages: ChatMessage[]; isOneCall: boolean } {
+  checkFields(body, [...Object.keys(CHAT), 'messages', 'modalities', 'parallel_tool_calls']);
+  const { modalities, parallel_tool_calls: isParallel } = body as ChatBody & { modalities?: unknown };
   if (isGiven(modalities) && String(modalities) !== 'text') throw wrong('modalities', "['text']", modalities);
   if (!Array.isArray(body.messages)) throw wrong('messages', 'a list of at least one message', body.messages);
-  return { ...readBody(body, CHAT), messages: body.messages.map(readMessage) };
+  return { ...readBody(body, CHAT), messages: body.messages.map(readMessage), isOneCall: isParallel === false };
 }
 
 /** Checks that every field is one of `known`, common to all requests, or harmless. */
@@ -85,7 +85,7 @@ export function inBodyWords(error: unknown, body: object): unknown {
   const option = /^\w+/.exec(error.message)?.[0] ?? '';
   const field = Object.entries(CHAT).find(([name, itsOption]) => itsOption === option && name in body)?.[0];
   if (!field) return error;
-  return new EdgeError(error.code, error.message.replace(option, field), { path: field, cause: error });
+  return new EdgeError(error.code, error.message.replace(option, field), { path: error.path?.replace(option, field) ?? field, cause: error });
 }
 
 /** Usage over all answers to one prompt, which counts once. */
@@ -117,15 +117,15 @@ function readMessage(message: ChatBodyMessage, index: number): ChatMessage {
   const { function_call: call, audio } = message as { function_call?: unknown; audio?: unknown };
   if (isGiven(call)) throw wrong(`${path}.function_call`, 'tool_calls in its place', call);
   if (isGiven(audio)) throw wrong(`${path}.audio`, 'text', audio);
-  const { role, content, name, tool_calls: toolCalls, tool_call_id: toolCallId } = message;
-  const isEmptyAnswer = role === 'assistant' && !isGiven(content) && !toolCalls?.length;
+  const { role, content, name, tool_calls: calls, tool_call_id: callId } = message;
+  const hasCalls = isGiven(calls) && calls.length > 0;
   return {
     role: role === 'developer' ? 'system' : role,
     // An answer without a word can be handed back as it came.
-    content: isEmptyAnswer ? '' : content ?? null,
+    content: role === 'assistant' && !hasCalls ? content ?? '' : content ?? null,
     ...(isGiven(name) ? { name } : {}),
-    ...(toolCalls?.length ? { toolCalls } : {}),
-    ...(isGiven(toolCallId) ? { toolCallId } : {}),
+    ...(hasCalls ? { tool_calls: calls } : {}),
+    ...(isGiven(callId) ? { tool_call_id: callId } : {}),
   } as ChatMessage;
 }
 

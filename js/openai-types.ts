@@ -1,17 +1,12 @@
 // The types of `edge.chat.completions`: OpenAI's shapes, as far as this package fills them in. Only declarations. What is
 // taken is wide enough for the `openai` package's own request types; what is given fits its answer types. A test compares.
 
+import type { ResponseFormat, ToolCall } from './types.js';
+
 /** A part of a message's content; only text parts are taken. */
 export interface ChatContentPart {
   type: string;
   text?: string;
-}
-
-/** A call of a tool, whole. */
-export interface ChatToolCall {
-  id: string;
-  type: 'function';
-  function: { name: string; /** JSON as the model wrote it; cut off where finish_reason is 'length'. */ arguments: string };
 }
 
 /** A message of a request. */
@@ -34,12 +29,6 @@ export interface ChatTool {
 
 /** Which tool to call. */
 export type ChatToolChoice = 'none' | 'auto' | 'required' | { type: string; function?: { name: string } };
-
-/** The form of the answer. */
-export type ChatResponseFormat =
-  | { type: 'text' }
-  | { type: 'json_object' }
-  | { type: 'json_schema'; json_schema: { name?: string; description?: string; schema?: Record<string, unknown>; strict?: boolean | null } };
 
 /**
  * The body of a chat request. `null` counts as absent. A field that is not here and would change the answer fails with
@@ -69,8 +58,10 @@ export interface ChatBody {
   logit_bias?: Readonly<Record<string, number>> | null;
   tools?: readonly ChatTool[] | null;
   tool_choice?: ChatToolChoice | null;
+  /** `false`: the answer ends after its first call. */
   parallel_tool_calls?: boolean | null;
-  response_format?: ChatResponseFormat | null;
+  /** OpenAI's forms, and the others of `ResponseFormat`. */
+  response_format?: ResponseFormat | null;
   /** Not OpenAI's: see `GenerateOptions` and `ChatOptions`. */
   top_k?: number | null;
   min_p?: number | null;
@@ -133,7 +124,9 @@ export interface ChatCompletionChoice {
     /** Null beside tool calls without text. */
     content: string | null;
     refusal: null;
-    tool_calls?: ChatToolCall[];
+    /** What the model thought before it answered. Not OpenAI's. */
+    reasoning_content?: string;
+    tool_calls?: ToolCall[];
   };
   logprobs: ChatLogprobs | null;
   finish_reason: ChatFinishReason;
@@ -158,6 +151,7 @@ export interface ChatCompletionChunkChoice {
     role?: 'assistant';
     content?: string | null;
     refusal?: null;
+    reasoning_content?: string;
     tool_calls?: { index: number; id?: string; type?: 'function'; function?: { name?: string; arguments?: string } }[];
   };
   logprobs: ChatLogprobs | null;

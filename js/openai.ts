@@ -59,7 +59,7 @@ async function answer(engine: FetchEngine, request: HttpRequest): Promise<Respon
   const routes = ROUTES.filter(({ path }) => path.test(request.path));
   const route = routes.find(({ method }) => method === request.method);
   if (route) return route.handle(engine, request);
-  const served = ROUTES.map(({ method, path }) => `${method} ${path.source.replace(/[\\^$]/g, '')}`).join(', ');
+  const served = ROUTES.map(({ method, path }) => `${method} ${path.source.replace(/[\\^$]/g, '').replace('.+', 'NAME')}`).join(', ');
   const message = `${request.method} ${request.path} is not served here; served: ${served}`;
   return errorResponse(routes.length > 0 ? 405 : 404, { message, type: 'invalid_request_error', param: null, code: null });
 }

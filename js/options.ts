@@ -8,7 +8,7 @@ import type { EngineOptions, GenerateRequest, LoadOptions, PlainMessage, Samplin
 import { describeSource, modelName } from './source.js';
 import type { KeepStream } from './source.js';
 import { plainJson, plainResponseFormat, plainToolChoice, plainTools } from './structured.js';
-import type { ChatMessage, ChatOptions, EdgeOptions, GenerateOptions, SessionOptions, ToolCall } from './types.js';
+import type { ChatMessage, ChatOptions, DownloadOptions, EdgeOptions, GenerateOptions, SessionOptions, ToolCall } from './types.js';
 
 const DEFAULT_MODEL = 'smollm2-135m-instruct';
 
@@ -20,10 +20,13 @@ const EDGE_NAMES: NamesOf<EdgeOptions> = {
   powerPreference: true, chatTemplate: true, wasmUrl: true, grammarWasmUrl: true, wasmBinary: true, worker: true, cache: true, fetch: true,
   headers: true, signal: true, onProgress: true,
 };
+const DOWNLOAD_NAMES: NamesOf<DownloadOptions> = {
+  cache: true, fetch: true, headers: true, signal: true, onProgress: true, wasmUrl: true, wasmBinary: true, worker: true,
+};
 const GENERATE_NAMES: NamesOf<GenerateOptions> = {
   maxTokens: true, temperature: true, topK: true, topP: true, minP: true, repeatPenalty: true, frequencyPenalty: true,
-  presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, logitBias: true, responseFormat: true,
-  profile: true, signal: true, onProgress: true,
+  presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, onLogprob: true, logitBias: true, speculative: true,
+  responseFormat: true, profile: true, signal: true, onProgress: true,
 };
 const CHAT_NAMES: NamesOf<ChatOptions> = {
   ...GENERATE_NAMES, tools: true, toolChoice: true, onToolCallDelta: true, onReasoning: true, chatTemplateKwargs: true, prefill: true,
@@ -31,12 +34,12 @@ const CHAT_NAMES: NamesOf<ChatOptions> = {
 const SESSION_NAMES: NamesOf<SessionOptions> = { ...CHAT_NAMES, initialPrompts: true, overflow: true };
 
 const CHOICES = {
-  quantization: ['auto', 'none'],
+  quantization: ['auto', 'none', 'afq-2', 'afq-3', 'afq-4', 'afq-6', 'afq-8', 'int8'],
   kvCache: ['auto', 'f16', 'q8', 'f32'],
   backend: ['auto', 'webgpu', 'cpu'],
   powerPreference: ['low-power', 'high-performance'],
   cache: ['auto', 'opfs', 'cache-api', 'memory', 'none'],
-  overflow: ['error', 'drop-oldest'],
+  overflow: ['error', 'drop-oldest', 'slide'],
   role: ['system', 'user', 'assistant', 'tool'],
 } as const;
 
@@ -51,6 +54,12 @@ export function checkEdgeOptions(options: EdgeOptions): void {
   checkType('fetch', options.fetch, 'function');
   checkType('onProgress', options.onProgress, 'function');
   checkSignal(options.signal);
+}
+
+/** Checks the options of a download. */
+export function checkDownloadOptions(options: DownloadOptions): void {
+  checkNames(options, DOWNLOAD_NAMES);
+  checkEdgeOptions(options);
 }
 
 /** The name of the model that these options load. */
@@ -82,9 +91,10 @@ function absoluteUrl(url: string | URL | undefined): string | null {
   return url instanceof URL || typeof location === 'undefined' ? String(url) : new URL(url, location.href).href;
 }
 
-function engineOptions({ maxContextTokens, maxMemoryBytes, kvCache, chatTemplate }: EdgeOptions, threads: number): EngineOptions {
+function engineOptions({ maxContextTokens, maxMemoryBytes, kvCache, quantization, chatTemplate }: EdgeOptions, threads: number): EngineOptions {
   return {
     kvCache: kvCache ?? 'auto',
+    quantization: quantization ?? 'auto',
     threads,
     ...(maxContextTokens === undefined ? {} : { maxContextTokens }),
     ...(maxMemoryBytes === undefined ? {} : { maxMemoryBytes }),
@@ -104,7 +114,7 @@ export function chatRequest(messages: readonly ChatMessage[], options: ChatOptio
     kind: 'chat',
     messages: plainMessages(messages),
     ...(chatTemplateKwargs ? { templateKwargs: { ...chatTemplateKwargs } } : {}),
-    ...(prefill ? { prefill } : {}),
+    ...(prefill ? { prefill: wellFormed(prefill) } : {}),
     ...(tools ? { tools: plainTools(tools) } : {}),
     ...(toolChoice ? { toolChoice: plainToolChoice(toolChoice) } : {}),
     sampling: sampling(options),
@@ -122,7 +132,7 @@ export function completeRequest(prompt: string, options: GenerateOptions): Gener
 export function checkSessionOptions(options: SessionOptions): void {
   checkNames(options, SESSION_NAMES);
   checkChoice('overflow', options.overflow);
-  if (options.initialPrompts !== undefined && options.initialPrompts.length > 0) plainMessages(options.initialPrompts);
+  if (options.initialPrompts !== undefined && !Array.isArray(options.initialPrompts)) throw wrong('initialPrompts', 'a list of messages', options.initialPrompts);
 }
 
 /** Messages with their content as one string. */
@@ -159,9 +169,10 @@ function textOf(content: unknown, path: string): string {
 }
 
 function sampling(options: GenerateOptions): SamplingOptions {
-  const { signal, onProgress, stop, logprobs, logitBias, responseFormat, ...rest } = options;
+  const { signal, onProgress, onLogprob, stop, logprobs, logitBias, responseFormat, speculative, ...rest } = options;
   checkSignal(signal);
   checkType('onProgress', onProgress, 'function');
+  checkType('onLogprob', onLogprob, 'function');
   checkType('profile', options.profile, 'boolean');
   const result: SamplingOptions = options.profile ? { profile: true } : {};
   for (const name of ['maxTokens', 'temperature', 'topK', 'topP', 'minP', 'repeatPenalty', 'frequencyPenalty', 'presencePenalty', 'seed', 'topLogprobs'] as const) {
@@ -174,6 +185,10 @@ function sampling(options: GenerateOptions): SamplingOptions {
   if (logprobs !== undefined && typeof logprobs !== 'boolean') throw wrong('logprobs', 'true or false', logprobs);
   if (logprobs) result.logprobs = true;
   if (stop !== undefined) result.stop = stopStrings(stop);
+  if (speculative !== undefined) {
+    if (typeof speculative !== 'boolean' && (typeof speculative !== 'object' || speculative === null)) throw wrong('speculative', 'true, false or { maxTokens }', speculative);
+    result.speculative = speculative;
+  }
   if (logitBias !== undefined) result.logitBias = Object.fromEntries(Object.entries(logitBias).map(([id, bias]) => biasOf(id, bias)));
   if (responseFormat !== undefined && responseFormat !== null) result.responseFormat = plainResponseFormat(responseFormat);
   return result;

@@ -3,7 +3,7 @@
 
 import { EdgeError } from './errors.js';
 import type { ErrorData } from './errors.js';
-import type { BackendName, ChatMessage, Diagnostics, EdgeOptions, FinishReason, GenerateStats, MemoryReport, Progress, TokenLogprob, ToolCall, ToolCallDelta } from './types.js';
+import type { BackendName, ChatMessage, Diagnostics, EdgeOptions, FinishReason, GenerateStats, MemoryReport, Plan, Progress, TokenLogprob, ToolCall, ToolCallDelta } from './types.js';
 
 /** One file of a model, ready to be opened on the engine's side. */
 export type FileSpec =
@@ -37,6 +37,7 @@ export interface EngineOptions {
   maxContextTokens?: number;
   maxMemoryBytes?: number;
   kvCache: 'auto' | 'f16' | 'q8' | 'f32';
+  quantization: NonNullable<EdgeOptions['quantization']>;
   threads: number;
   chatTemplate?: string;
 }
@@ -58,6 +59,7 @@ export interface SamplingOptions {
   /** By token id. */
   logitBias?: Record<string, number>;
   profile?: true;
+  speculative?: boolean | { maxTokens?: number };
   responseFormat?: Record<string, unknown>;
 }
 
@@ -87,9 +89,18 @@ export interface GenerateReport {
   stats: GenerateStats;
 }
 
+/** What a look at a model tells, before it is loaded. */
+export interface Survey {
+  plan: Plan;
+  /** Whether its files are here, being downloaded by another tab, or neither. */
+  state: 'stored' | 'downloading' | 'missing';
+}
+
 /** Every call, with the type of its answer. */
 export interface Calls {
   load: { request: LoadOptions; answer: LoadedFacts };
+  survey: { request: LoadOptions; answer: Survey };
+  store: { request: LoadOptions; answer: null };
   generate: { request: GenerateRequest; answer: GenerateReport };
   tokenize: { request: string; answer: Uint32Array };
   detokenize: { request: Uint32Array; answer: string };
@@ -123,6 +134,7 @@ export type FromHost =
   | { type: 'piece'; id: number; piece: string }
   | { type: 'thought'; id: number; piece: string }
   | { type: 'toolCall'; id: number; delta: ToolCallDelta }
+  | { type: 'logprob'; id: number; entry: TokenLogprob }
   | { type: 'progress'; id: number; progress: Progress }
   | { type: 'fetch'; resource: number; url: string; headers: [string, string][] }
   | { type: 'pull'; resource: number }

@@ -1,7 +1,7 @@
 // What the caller names as a model, turned into plain descriptions of files that can be sent to the engine's side.
 
 import { EdgeError } from './errors.js';
-import { parseHubName } from './hub.js';
+import { parseHubName } from './hub-name.js';
 import { node } from './node.js';
 import type { FileSpec } from './protocol.js';
 import { shardUrls } from './shards.js';
@@ -64,19 +64,23 @@ function describeString(text: string, isShard: boolean): FileSpec[] {
 
 function describeUrl(model: ModelUrl, isShard: boolean): FileSpec[] {
   const base = typeof location === 'undefined' ? undefined : location.href;
-  let url: URL;
-  try {
-    url = new URL(model.url, base);
-  } catch {
-    throw new EdgeError('invalid-argument', `expected a URL, found ${String(model.url)}`, { path: 'model' });
-  }
+  const url = parsedUrl(model.url, base);
   if (model.sha256 !== undefined && !/^[0-9a-f]{64}$/i.test(model.sha256)) {
     throw new EdgeError('invalid-argument', `expected a SHA-256 of 64 hexadecimal digits, found ${model.sha256}`, { path: 'model.sha256' });
   }
   if (url.protocol === 'file:' && isNode()) return pathSpecs(node().url.fileURLToPath(url), isShard);
   const known = { ...(model.sha256 ? { sha256: model.sha256.toLowerCase() } : {}), ...(model.bytes === undefined ? {} : { bytes: model.bytes }) };
-  const shards = isShard || model.sha256 ? null : shardUrls(url.href);
-  return (shards ?? [url.href]).map((href) => ({ kind: 'url', urls: [href], name: nameOf(href), ...known }));
+  const mirrors = (model.mirrors ?? []).map((mirror) => parsedUrl(mirror, base).href);
+  const shards = isShard || model.sha256 || mirrors.length > 0 ? null : shardUrls(url.href);
+  return (shards ?? [url.href]).map((href) => ({ kind: 'url', urls: [href, ...mirrors], name: nameOf(href), ...known }));
+}
+
+function parsedUrl(url: string | URL, base: string | undefined): URL {
+  try {
+    return new URL(url, base);
+  } catch {
+    throw new EdgeError('invalid-argument', `expected a URL, found ${String(url)}`, { path: 'model' });
+  }
 }
 
 function pathSpecs(path: string, isShard: boolean): FileSpec[] {

@@ -7,7 +7,12 @@ import type { GenerateResult, TokenStream } from './types.js';
 interface Waiting {
   resolve(result: IteratorResult<string, undefined>): void;
   reject(reason: unknown): void;
+  /** Who reads: an iterator that waits is not dropped. */
+  reader: object;
 }
+
+/** Iterators that nobody has any more: no `finally` runs for them, so the collector tells. */
+const dropped = new FinalizationRegistry<() => void>((leave) => leave());
 
 /** A stream together with what feeds it. Every feeding method does nothing once the stream is over. */
 export class TokenStreamSource {
@@ -19,7 +24,11 @@ export class TokenStreamSource {
   #failure: { reason: unknown } | null = null;
   #settle!: { resolve(result: GenerateResult): void; reject(reason: unknown): void };
   #isRead = false;
+  /** Whether somebody waits for the end, read or not. */
+  #isAwaited = false;
   readonly #onCancel: () => void;
+  /** Made here, where no iterator is in reach that it would keep. */
+  readonly #onDropped = () => { if (!this.#isAwaited) this.#cancel(); };
 
   /** `onCancel` is called once, when the reader leaves before the end; the source must then `finish` or `fail`. */
   constructor(onCancel: () => void) {
@@ -28,9 +37,10 @@ export class TokenStreamSource {
     // A result nobody looks at must not become an unhandled rejection.
     result.catch(() => {});
     const open = () => this.#open();
+    const isAwaited = () => { this.#isAwaited = true; };
     let readable: ReadableStream<string> | null = null;
     this.stream = {
-      result,
+      get result() { isAwaited(); return result; },
       get readable() { return (readable ??= toReadable(open())); },
       cancel: () => this.#cancel(),
       [Symbol.asyncIterator]: open,
@@ -99,31 +109,33 @@ export class TokenStreamSource {
   #iterator(): AsyncGenerator<string, undefined, undefined> {
     const leave = async () => { this.#cancel(); };
     const iterator: AsyncIterator<string, undefined, undefined> & { [Symbol.asyncIterator](): unknown } = {
-      next: () => this.#next(),
+      next: () => this.#next(iterator),
       return: async (): Promise<IteratorResult<string, undefined>> => { await leave(); return { value: undefined, done: true }; },
       throw: async (reason: unknown): Promise<IteratorResult<string, undefined>> => { await leave(); throw reason; },
       [Symbol.asyncIterator]() { return iterator; },
     };
+    dropped.register(iterator, this.#onDropped);
     return iterator as unknown as AsyncGenerator<string, undefined, undefined>;
   }
 
-  #next(): Promise<IteratorResult<string, undefined>> {
+  #next(reader: object): Promise<IteratorResult<string, undefined>> {
     const piece = this.#pieces.shift();
     if (piece !== undefined) return Promise.resolve({ value: piece, done: false });
     if (this.#isOver || this.#isCancelled) return this.#end();
-    return new Promise((resolve, reject) => { this.#waiting.push({ resolve, reject }); });
+    return new Promise((resolve, reject) => { this.#waiting.push({ resolve, reject, reader }); });
   }
 }
 
-function toReadable(iterator: AsyncGenerator<string, undefined, undefined>): ReadableStream<string> {
-  return new ReadableStream<string>({
+/** What an iterator gives, as it is read; `ready` values are taken ahead. Cancelling leaves the iterator. */
+export function toReadable<T>(iterator: AsyncIterator<T, undefined>, ready = 0): ReadableStream<T> {
+  return new ReadableStream<T>({
     async pull(controller) {
       const { value, done } = await iterator.next();
       if (done) controller.close();
       else controller.enqueue(value);
     },
     async cancel() {
-      await iterator.return(undefined);
+      await iterator.return?.(undefined);
     },
-  }, { highWaterMark: 0 });
+  }, { highWaterMark: ready });
 }

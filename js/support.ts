@@ -24,9 +24,14 @@ export function hasWorkers(): boolean {
   return !isNode() && typeof Worker === 'function';
 }
 
-/** Whether the origin's private file system can be used with synchronous handles, as it can in workers. */
+/** Whether the origin's private file system can be read. */
 export function hasOpfs(): boolean {
-  return isWebWorker() && typeof navigator.storage?.getDirectory === 'function' && typeof FileSystemFileHandle === 'function' && 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
+  return !isNode() && typeof navigator.storage?.getDirectory === 'function' && typeof FileSystemFileHandle === 'function';
+}
+
+/** Whether the origin's private file system can be written with synchronous handles, as it can in workers. */
+export function canWriteOpfs(): boolean {
+  return isWebWorker() && hasOpfs() && 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
 }
 
 /** Whether the Cache API can be used (only in secure contexts). */
@@ -89,6 +94,13 @@ export function threadsFault(): string | null {
 function hasOldV8(): boolean {
   if (isNode()) return Number.parseFloat(process.versions.v8 ?? '99') < 11.4;
   return Number(/\bChrome\/(\d+)/.exec(navigator.userAgent)?.[1] ?? 999) < 114;
+}
+
+/** Bytes of this machine's memory; null where that is not told. Browsers tell no more than 8 GiB, so that these may be more. */
+export function memoryBytes(): number | null {
+  if (isNode()) return node().os.totalmem();
+  const gigabytes = (navigator as Navigator & { deviceMemory?: number }).deviceMemory;
+  return gigabytes !== undefined && gigabytes < 8 ? gigabytes * 2 ** 30 : null;
 }
 
 /** Logical processors, 1 where that is not told. */

@@ -53,16 +53,27 @@ export async function createText(engine: Pick<HanzoEdge, 'complete' | 'diagnosti
 async function whole(head: Head, { events }: Choices, count: number): Promise<TextCompletion> {
   const results: GenerateResult[] = [];
   for await (const event of events) if (event.kind === 'end') results.push(event.result);
-  return { ...head, choices: results.map((result, index) => endOf(result, index, result.text)), usage: usageOfPrompts(results, count) };
+  return { ...head, choices: results.map(choiceOf), usage: usageOfPrompts(results, count) };
 }
 
 async function* stream(head: Head, { events }: Choices, { count, includeUsage }: BodyRequest<GenerateOptions>): AsyncGenerator<TextCompletion, undefined> {
   const usage = includeUsage ? { usage: null } : {};
   const results: GenerateResult[] = [];
+  /** Of the answer under way, and how many of them were told. */
+  let logprobs: TokenLogprob[] = [];
+  let told = 0;
   for await (const event of events) {
-    if (event.kind === 'end') results.push(event.result);
-    const choice = event.kind === 'end' ? endOf(event.result, event.index, '') : { index: event.index, text: event.piece, logprobs: null, finish_reason: null };
-    yield { ...head, choices: [choice], ...usage };
+    if (event.kind === 'logprob') logprobs.push(event.entry);
+    if (event.kind !== 'piece' && event.kind !== 'end') continue;
+    const { index } = event;
+    const news = logprobs.length > told ? textLogprobs(logprobs, told) : null;
+    told = logprobs.length;
+    if (event.kind === 'piece') yield { ...head, choices: [{ index, text: event.piece, logprobs: news, finish_reason: null }], ...usage };
+    if (event.kind !== 'end') continue;
+    yield { ...head, choices: [{ index, text: '', logprobs: news, finish_reason: finishReason(event.result.finishReason) }], ...usage };
+    results.push(event.result);
+    logprobs = [];
+    told = 0;
   }
   if (includeUsage) yield { ...head, choices: [], usage: usageOfPrompts(results, count) };
   return undefined;
@@ -87,18 +98,20 @@ function readTextBody(body: object): { prompts: string[]; request: BodyRequest<G
   return { prompts: prompts as string[], request: readBody<GenerateOptions>(body), logprobs: wanted };
 }
 
-function endOf({ logprobs, finishReason: reason }: GenerateResult, index: number, text: string): TextChoice {
-  return { index, text, logprobs: logprobs ? textLogprobs(logprobs) : null, finish_reason: finishReason(reason) };
+function choiceOf({ text, logprobs, finishReason: reason }: GenerateResult, index: number): TextChoice {
+  return { index, text, logprobs: logprobs ? textLogprobs(logprobs, 0) : null, finish_reason: finishReason(reason) };
 }
 
-function textLogprobs(logprobs: readonly TokenLogprob[]): TextLogprobs {
-  let offset = 0;
-  const offsets = logprobs.map(({ token }) => { offset += token.length; return offset - token.length; });
+/** The entries of an answer from the one at `begin` on. */
+function textLogprobs(all: readonly TokenLogprob[], begin: number): TextLogprobs {
+  let end = 0;
+  const offsets = all.map(({ token }) => { end += token.length; return end - token.length; });
+  const logprobs = all.slice(begin);
   return {
     tokens: logprobs.map(({ token }) => token),
     token_logprobs: logprobs.map(({ logprob }) => logprob),
     top_logprobs: logprobs.map(({ topLogprobs = [] }) => Object.fromEntries(topLogprobs.map(({ token, logprob }) => [token, logprob]))),
-    text_offset: offsets,
+    text_offset: offsets.slice(begin),
   };
 }
 

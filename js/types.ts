@@ -1,5 +1,6 @@
 // The public types of the package. Only declarations: no code, and nothing of how the engine is driven.
 
+import type { EdgeErrorCode } from './errors.js';
 import type { ChatCompletions } from './openai-types.js';
 
 /** A class of the platform where the user's library declares it; nothing where it does not, as in Node without DOM types. */
@@ -83,6 +84,8 @@ export interface ModelUrl {
   sha256?: string;
   /** The file's size in bytes. */
   bytes?: number;
+  /** Other addresses of the same file, for when the first does not answer. */
+  mirrors?: readonly (string | URL)[];
 }
 
 /** One file of a model. In Node a string may also be a path. */
@@ -94,12 +97,19 @@ export type ModelFile = string | URL | ModelUrl | Blob | Uint8Array | ReadableSt
  */
 export type ModelSource = ModelFile | readonly ModelFile[];
 
+/** A way to hold weights. */
+export type Quantization = 'auto' | 'none' | 'afq-2' | 'afq-3' | 'afq-4' | 'afq-6' | 'afq-8' | 'int8';
+
 /** The options of `HanzoEdge.init`. */
 export interface EdgeOptions {
   /** Default: 'smollm2-135m-instruct'. */
   model?: ModelSource;
-  /** 'auto' and 'none' keep the weights as the file stores them. */
-  quantization?: 'auto' | 'none';
+  /**
+   * How weights are held. 'none': as the file stores them. 'auto': so too where they fit `maxMemoryBytes` and the platform,
+   * else in the most bits that fit. 'afq-N': affine groups of N bits. 'int8': rows of bytes, on the CPU with activations in
+   * bytes too. A weight that would not get smaller stays as it is; `diagnostics.weights` says what was done.
+   */
+  quantization?: Quantization;
   /** Element type of the key/value cache. 'auto' is 'f16'; 'q8' takes about half its memory. */
   kvCache?: 'auto' | 'f16' | 'q8' | 'f32';
   /** Default: the least of the model's own limit, 4096, and what memory allows. */
@@ -144,6 +154,56 @@ export interface Progress {
   etaMs?: number;
 }
 
+/** Whether a model can be used: at once, after a download, after one that is under way, or not here. */
+export type Availability = 'available' | 'downloadable' | 'downloading' | 'unavailable';
+
+/** What loading a model would take, told from the headers of its files. */
+export interface Plan {
+  /** What is still to be downloaded. */
+  downloadBytes: number;
+  /** What `memory()` will report, in bytes; `scratch` once a long prompt was read. */
+  memoryBytes: { weights: number; kv: number; scratch: number; total: number };
+  fits: boolean;
+  backend: BackendName;
+  /** How most of the weights are stored, by the format's name. */
+  quantization: string;
+  contextTokens: number;
+  /** Why this backend, or why it does not fit. */
+  reason: string;
+  /** Of what there is too little where it does not fit: 'out-of-memory', 'limits' or 'quota'. */
+  code?: EdgeErrorCode;
+}
+
+/** A model that is stored, in whole or in part. */
+export interface ModelInfo {
+  /** The model as it was named when it was downloaded. */
+  name: string;
+  /** The address of its first file. */
+  url: string;
+  /** Bytes that are stored. */
+  bytes: number;
+  /** The model's size; null while unknown. */
+  totalBytes: number | null;
+  complete: boolean;
+  /** The kind of place that holds it. */
+  where: 'opfs' | 'cache-api' | 'memory' | 'disk';
+  lastUsed: Date;
+}
+
+/** The options of a download. */
+export type DownloadOptions = Pick<EdgeOptions, 'cache' | 'fetch' | 'headers' | 'signal' | 'onProgress' | 'wasmUrl' | 'wasmBinary' | 'worker'>;
+
+/** The models that are stored here. */
+export interface Models {
+  list(): Promise<ModelInfo[]>;
+  /** Stores a model without loading it; a later `init` finds it, online or not. */
+  download(model: ModelSource, options?: DownloadOptions): Promise<void>;
+  /** Removes a model, wherever it is stored. One that is not stored is no fault. */
+  delete(model: ModelSource): Promise<void>;
+  /** Asks the browser not to remove what is stored when space gets short; whether it agreed. */
+  persist(): Promise<boolean>;
+}
+
 /** The options of one generation. Sampling defaults to the file's generation config. */
 export interface GenerateOptions {
   /** Default: the room left in the context. */
@@ -163,8 +223,15 @@ export interface GenerateOptions {
   topLogprobs?: number;
   /** Measures every kernel, for `stats.kernels`; slow. Needs a GPU with timestamp queries, or the CPU. */
   profile?: boolean;
+  /** Hears of them token by token, before the piece that the token ends. */
+  onLogprob?(entry: TokenLogprob): void;
   /** Added to the logits of these token ids. */
   logitBias?: Readonly<Record<number, number>>;
+  /**
+   * Guesses tokens ahead: what followed the same words before in prompt and answer. The answer is the same; texts that
+   * repeat their prompt come faster. `maxTokens`: the most tokens of a guess, 15 unless given, at most 32.
+   */
+  speculative?: boolean | { maxTokens?: number };
   /** What the answer has to be; see `ResponseFormat`. */
   responseFormat?: ResponseFormat;
   signal?: AbortSignal;
@@ -226,6 +293,9 @@ export interface GenerateStats {
   decodeTokensPerSecond: number;
   backend: 'webgpu' | 'cpu';
   threads?: number;
+  /** With `speculative`: tokens guessed ahead, and those of them that were right. */
+  draftedTokens?: number;
+  acceptedTokens?: number;
   /** Time by kernel, the longest first, where `profile` asked for it. Browsers round a GPU's times. */
   kernels?: KernelTime[];
 }
@@ -241,7 +311,8 @@ export interface KernelTime {
 
 /**
  * An answer as it comes. It can be read once, by `for await` or as `readable`; `result` needs no reading.
- * Leaving the loop or `cancel()` ends the work and resolves `result` with finishReason 'abort'.
+ * Leaving the loop or `cancel()` ends the work and resolves `result` with finishReason 'abort'. So does dropping the
+ * iterator, once it is collected, unless `result` was asked for.
  */
 export interface TokenStream extends AsyncIterable<string> {
   readonly result: Promise<GenerateResult>;
@@ -256,21 +327,36 @@ export interface Chat {
   readonly completions: ChatCompletions;
 }
 
+/** A message as Chrome's Prompt API has it. With `prefix` the last one is the beginning of the answer. */
+export interface PromptMessage {
+  role: 'system' | 'user' | 'assistant';
+  content: string | readonly { type: 'text'; value: string }[];
+  prefix?: boolean;
+}
+
+/** What a session is asked: a string is the user's message. */
+export type SessionInput = string | readonly (ChatMessage | PromptMessage)[];
+
 /** The options of a session: those of its prompts, and how it begins. */
 export interface SessionOptions extends ChatOptions {
-  initialPrompts?: readonly ChatMessage[];
-  /** What to do when the conversation no longer fits: fail, or forget the oldest turns. Default 'error'. */
-  overflow?: 'error' | 'drop-oldest';
+  /** Never forgotten. */
+  initialPrompts?: readonly (ChatMessage | PromptMessage)[];
+  /**
+   * What to do when the conversation no longer fits. 'error' rejects; 'drop-oldest' forgets the oldest turns before it
+   * answers; 'slide' does so in the middle of an answer as well, which then does not end when the context is full.
+   * Default 'error'.
+   */
+  overflow?: 'error' | 'drop-oldest' | 'slide';
 }
 
 /** A conversation that remembers its turns. Dispatches 'contextoverflow' when turns are forgotten. */
 export interface EdgeSession extends EventTarget {
-  prompt(input: string | readonly ChatMessage[], options?: ChatOptions): Promise<string>;
-  promptStreaming(input: string | readonly ChatMessage[], options?: ChatOptions): TokenStream;
-  /** Adds messages without an answer. */
-  append(input: string | readonly ChatMessage[], options?: { signal?: AbortSignal }): Promise<void>;
+  prompt(input: SessionInput, options?: ChatOptions): Promise<string>;
+  promptStreaming(input: SessionInput, options?: ChatOptions): TokenStream;
+  /** Adds messages without an answer. Rejects with 'context-overflow' what does not fit, and stays as it was. */
+  append(input: SessionInput, options?: { signal?: AbortSignal }): Promise<void>;
   /** How many tokens the input would add to the context. */
-  measureContextUsage(input: string | readonly ChatMessage[]): Promise<number>;
+  measureContextUsage(input: SessionInput): Promise<number>;
   /** A session of its own with the same turns. */
   clone(options?: { signal?: AbortSignal }): Promise<EdgeSession>;
   /** Tokens of the context in use, as of the last finished call. */
@@ -301,10 +387,27 @@ export interface Diagnostics {
   /** Whether a worker runs it, and if not, why. */
   worker: { used: boolean; reason: string };
   /** Where the model came from: the network, a cache, or the caller. */
-  cache: { kind: string; hit: boolean };
+  cache: {
+    kind: string;
+    hit: boolean;
+    /** Why the download could not be stored, where that failed. */
+    fault?: string;
+  };
   contextTokens: number;
+  weights: HeldWeights;
   variants: Record<string, string>;
   selfTest: { kernel: string; ok: boolean; error?: string }[];
+}
+
+/** How the weights are held. */
+export interface HeldWeights {
+  /** 'none', or how they were quantized while loading. */
+  quantization: Exclude<Quantization, 'auto'>;
+  reason: string;
+  /** Of all weights. */
+  bytes: number;
+  /** The matrices by layout, such as 'b4g64a': 4-bit codes in affine groups of 64 columns. */
+  matrices: Record<string, { count: number; bytes: number }>;
 }
 
 /** The GPU as the browser names it. */

@@ -1,8 +1,8 @@
 //! Hanzo Edge: on-device inference for language models in browsers and natively.
 //!
 //! The layers, lowest first; a module uses only strictly lower ones (see `docs/architecture.md`):
-//! `error` · `tensor` `bytes` · `quant` · `shader` `kernels` `text` · `format` `graph` · `ops` · `models` · `optimize` ·
-//! `plan` · `backend` · `generate` `registry` · `engine` · `web`, and the command line program.
+//! `error` · `tensor` `bytes` · `quant` · `shader` `kernels` `text` · `format` `graph` · `ops` · `models` ·
+//! `optimize` `quantize` · `plan` · `backend` · `generate` `registry` · `engine` · `web`, and the command line program.
 
 pub mod backend;
 pub mod bytes;
@@ -17,6 +17,7 @@ pub mod ops;
 pub mod optimize;
 pub mod plan;
 pub mod quant;
+pub mod quantize;
 pub mod registry;
 pub mod shader;
 pub mod tensor;

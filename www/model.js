@@ -1,14 +1,22 @@
-// The model card: what to load, how far the load is, and what runs the model once it is there.
+// The model card: what to load and what that takes, how far the load is, and what runs the model once it is there.
 
 import { byId, fillTerms, showFault } from './dom.js';
 import { BACKENDS, bytes, duration, explain } from './format.js';
 import { makePicker } from './picker.js';
+import { makePlan } from './plan.js';
 
 const PHASES = { download: 'Downloading', upload: 'Reading', verify: 'Checking', compile: 'Preparing the device', warmup: 'Testing the kernels' };
 
 /** Builds the card for an engine's holder. */
 export function makeModelCard(engine) {
-  const picker = makePicker({ onChoice: () => { byId('load').disabled = picker?.choice() === null; } });
+  const plan = makePlan();
+  const picker = makePicker({ onChoice });
+
+  function onChoice() {
+    const choice = picker.choice();
+    byId('load').disabled = choice === null;
+    plan.show(choice && { model: choice.model, ...picker.options() });
+  }
 
   /** Loads what is chosen. */
   async function load() {
@@ -28,6 +36,8 @@ export function makeModelCard(engine) {
     target.value = '';
   });
   engine.onChange(show);
+  // Loading tells it all, and reads the same files.
+  engine.onChange(({ progress }) => { if (progress) plan.stop(); });
   show(engine);
   return { load };
 }
@@ -74,7 +84,7 @@ async function showFacts(edge, title) {
   if (!report) return;
   fillTerms(byId('memory'), {
     Weights: bytes(report.weightsBytes),
-    'Context (keys and values)': bytes(report.kvBytes),
+    'Keys and values': bytes(report.kvBytes),
     Working: report.scratchBytes > 0 ? bytes(report.scratchBytes) : '',
     'WASM memory': bytes(report.wasmBytes),
     'GPU memory': report.gpuBytes > 0 ? bytes(report.gpuBytes) : '',

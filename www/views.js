@@ -2,7 +2,7 @@
 
 import { byId } from './dom.js';
 
-const NAMES = ['chat', 'bench', 'models'];
+const NAMES = ['chat', 'tools', 'json', 'bench', 'models'];
 
 /** Shows the view that the address names, now and when it changes; `onShow(name)` is called each time. */
 export function startViews(onShow) {

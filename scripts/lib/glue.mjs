@@ -1,12 +1,22 @@
 // Gives what a WASM module imports from its JS glue short names, in both. wasm-bindgen's names end in hashes, which hardly
 // compress and are a third of what a page loads as glue. The name of the imported module becomes a hash of all of them, so
-// that a glue still refuses the module of another build.
+// that a glue still refuses the module of another build. What a glue has for uses that this package never makes goes.
 
 import { createHash } from 'node:crypto';
 import { Stop } from './shell.mjs';
 
 const IMPORT_SECTION = 2;
 const FUNCTION = 0;
+
+/** Parts of the glue that are never come to, and what takes their place. */
+const UNUSED = [
+  // Fetching the module: js/wasm.ts does, and gives it compiled.
+  [/^async function __wbg_load\([\s\S]*?^\}\n/m, 'async function __wbg_load(module, imports) {\n    return { instance: await WebAssembly.instantiate(module, imports), module };\n}\n'],
+  // How values of JS are described in messages of Rust.
+  [/^function debugString\([\s\S]*?^\}\n/m, 'function debugString(val) {\n    return String(val);\n}\n'],
+  // Kernels use buffers only.
+  [/^const __wbindgen_enum_GpuTextureFormat = \[.*\];$/m, 'const __wbindgen_enum_GpuTextureFormat = [];'],
+];
 
 /** The bytes of a module and the text of its glue, with short names: `{ wasm, glue }`. */
 export function shortenImports(wasm, glue) {
@@ -23,6 +33,11 @@ export function shortenImports(wasm, glue) {
     wasm: withImports(wasm, section, imports.map((row) => ({ ...row, module: hash, name: names.get(row.name) ?? row.name }))),
     glue: renamed(renamed(glue, /^( +)(__wb\w+)(?=: function)/gm, names), /()("\.\/[\w-]+_bg\.js")(?=: import0)/g, new Map([[`"${module}"`, `"${hash}"`]])),
   };
+}
+
+/** The glue without what is never used. */
+export function trimmed(glue) {
+  return UNUSED.reduce((text, [pattern, instead]) => text.replace(pattern, instead), glue);
 }
 
 /** Replaces each of the names where the pattern's second group finds it, exactly once each. */

@@ -21,8 +21,9 @@ const TYPES = {
 };
 
 /**
- * Starts a server. `routes` maps a path to what is there: `'/dist/'` to a folder, `'/models/x.gguf'` to a file, or any
- * path to an object, which is sent as JSON; the longest path that fits wins. Without a `port`, any free one is taken;
+ * Starts a server. `routes` maps a path to what is there: `'/dist/'` to a folder, `'/models/x.gguf'` to a file, any path
+ * to an object, which is sent as JSON, or to a function, which answers `(request, response)` itself after the isolation
+ * headers were set; the longest path that fits wins. Without a `port`, any free one is taken;
  * with `orNext`, the next free one after it. Pages are cross-origin isolated, unless `isolated` is false, as they are on
  * most servers. `headers` go with every answer; `onFile` hears the path of every file that is sent. Resolves with
  * `{ url, port, close() }`.
@@ -64,6 +65,10 @@ async function answer({ routes, isolated, extra, onFile }, request, response) {
   const path = decodedPath(request.url);
   const found = path === null ? null : resolveRoute(routes, path);
   if (found === null) return end(response, 404, headers, 'not found');
+  if (typeof found === 'function') {
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    return found(request, response);
+  }
   if (typeof found === 'object') return end(response, 200, { ...headers, 'content-type': TYPES['.json'] }, JSON.stringify(found));
   const info = await stat(found).catch(() => null);
   if (!info?.isFile()) return end(response, 404, headers, 'not found');
@@ -87,13 +92,13 @@ function end(response, status, headers, body = '') {
   response.end(body);
 }
 
-/** What a path leads to: a file's path, an object, or null. */
+/** What a path leads to: a file's path, an object, a function, or null. */
 function resolveRoute(routes, path) {
   const fitting = Object.keys(routes).filter((route) => (route.endsWith('/') ? path.startsWith(route) : path === route));
   const route = fitting.sort((a, b) => b.length - a.length)[0];
   if (route === undefined) return null;
   const target = routes[route];
-  if (typeof target === 'object' || !route.endsWith('/')) return target;
+  if (typeof target !== 'string' || !route.endsWith('/')) return target;
   const inside = path.slice(route.length);
   const file = normalize(join(target, inside === '' || inside.endsWith('/') ? `${inside}index.html` : inside));
   return file.startsWith(normalize(target.endsWith(sep) ? target : target + sep)) ? file : null;

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync
 import { join, relative } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { needBindgen } from './bindgen.mjs';
-import { shortenImports } from './glue.mjs';
+import { shortenImports, trimmed } from './glue.mjs';
 import { findWasmTarget } from './rust.mjs';
 import { ROOT, Stop, must, say } from './shell.mjs';
 
@@ -82,7 +82,7 @@ async function compile(module, route, bindgen, release) {
   const flags = module.grammar ? ['--experimental-reset-state-function'] : [];
   await must('making the JS glue', bindgen, ['--target', 'web', '--omit-default-module-path', ...flags, '--out-dir', DIST, '--out-name', module.name, compiled], { quiet: true });
   const short = shortenImports(readFileSync(join(DIST, `${module.name}_bg.wasm`)), readFileSync(join(DIST, `${module.name}.js`), 'utf8'));
-  writeFileSync(join(DIST, `${module.name}.js`), short.glue);
+  writeFileSync(join(DIST, `${module.name}.js`), trimmed(short.glue));
   // A fixed and unique name, so that users of any bundler can copy the file.
   writeFileSync(join(DIST, `${module.name}.wasm`), short.wasm);
   rmSync(join(DIST, `${module.name}_bg.wasm`));

@@ -5,6 +5,8 @@ pub mod reference;
 #[cfg(test)]
 mod samples;
 pub mod sampling;
+#[cfg(test)]
+mod tests;
 pub mod wgpu;
 
 pub use crate::quant::KvType;
@@ -13,7 +15,8 @@ pub use wgpu::kernels as gpu_kernels;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::quant::{BlockFormat, PackedLayout};
-use serde::Serialize;
+use crate::quantize::Activations;
+use serde::{Deserialize, Serialize};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -47,6 +50,8 @@ pub struct LoadRequest {
     pub capacity: usize,
     /// Element type of the caches.
     pub kv_type: KvType,
+    /// How activations meet weights.
+    pub activations: Activations,
 }
 
 /// Bytes held, by purpose.
@@ -54,12 +59,20 @@ pub struct LoadRequest {
 pub struct MemoryUse {
     /// Packed weights and constants.
     pub weights_bytes: u64,
-    /// Key/value caches.
+    /// Key/value caches, and the copies saved of them.
     pub kv_bytes: u64,
     /// Activation slots and staging.
     pub scratch_bytes: u64,
     /// Of all these, bytes on a GPU.
     pub gpu_bytes: u64,
+}
+
+impl MemoryUse {
+    /// Bytes for all purposes.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.weights_bytes.saturating_add(self.kv_bytes).saturating_add(self.scratch_bytes)
+    }
 }
 
 /// A check of one kernel against the reference at load.
@@ -137,7 +150,8 @@ pub fn uniform(seed: u32, counter: u32) -> f32 {
 
 /// A loaded model on a device: weights, caches, compiled plans.
 pub trait Executable: MaybeSend {
-    /// Takes rows `first_row..` of weight `weight` in the file's format, packs them and lets the bytes go.
+    /// Takes rows `first_row..` of weight `weight` in the file's format, packs them into the weight's layout (quantizing
+    /// them anew where that is not the format's) and lets the bytes go.
     /// Parts come in order and start at multiples of 4 rows.
     fn write_weight(
         &mut self,
@@ -175,6 +189,20 @@ pub trait Executable: MaybeSend {
         Box::pin(async { Err(crate::error::Error::internal("this backend draws no tokens")) })
     }
 
+    /// Bytes of a copy of the keys and values of the first `tokens` positions; 0 where none can be made.
+    fn snapshot_bytes(&self, tokens: usize) -> u64;
+
+    /// Copies the keys and values of the first `tokens` positions, of which there is one at least, to a place of the
+    /// backend's own with the number `place`. What the place held before is gone, also when this fails.
+    fn save(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>>;
+
+    /// Makes the first `tokens` positions what they were when `place` was saved with as many or more. The logits held
+    /// are those of no token then.
+    fn restore(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>>;
+
+    /// Frees what a place holds.
+    fn discard(&mut self, place: usize);
+
     /// Bytes held now.
     fn memory(&self) -> MemoryUse;
 
@@ -189,6 +217,32 @@ pub trait Executable: MaybeSend {
     }
 }
 
+/// What is known of a machine before a device is opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Machine {
+    /// Its GPU, where there is one that may be used.
+    pub gpu: Option<GpuLimits>,
+    /// Bytes of memory, where that is told.
+    pub memory_bytes: Option<u64>,
+}
+
+/// What a GPU offers, as far as it decides how much memory a model takes there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GpuLimits {
+    /// Bytes of the largest buffer that can be made and bound.
+    pub buffer_bytes: u64,
+    /// Storage buffers that one kernel may bind.
+    pub storage_buffers: usize,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: usize,
+    /// `f16` arithmetic in shaders.
+    pub f16: bool,
+    /// Products of packed bytes in shaders.
+    pub int8: bool,
+}
+
 /// A row of the backend table.
 pub struct BackendRow {
     /// The name users type.
@@ -197,8 +251,13 @@ pub struct BackendRow {
     pub summary: &'static str,
     /// Whether it is chosen where the user names none.
     pub automatic: bool,
+    /// The most bytes of weights and caches that it has room for on this platform, where that is known before it opens.
+    pub most_bytes: Option<u64>,
     /// Opens the device and prepares for the model; fails with the reason why it cannot be used.
     pub open: fn(options: OpenOptions, request: LoadRequest) -> BoxFuture<'static, Result<Box<dyn Executable>>>,
+    /// What a model will hold on such a machine once a long prompt was read, told without a device. Fails with the
+    /// reason why the machine's limits do not allow it.
+    pub estimate: fn(machine: &Machine, request: &LoadRequest) -> Result<MemoryUse>,
 }
 
 /// The user's choices for a device.
@@ -218,18 +277,24 @@ pub static BACKENDS: &[BackendRow] = &[
         name: "wgpu",
         summary: "compute shaders on a GPU: Vulkan and Metal, WebGPU in browsers",
         automatic: true,
+        most_bytes: None,
         open: wgpu::open,
+        estimate: wgpu::estimate,
     },
     BackendRow {
         name: "cpu",
         summary: "SIMD kernels over packed weights, on threads where there are",
         automatic: true,
+        most_bytes: cpu::MOST_BYTES,
         open: cpu::open,
+        estimate: cpu::estimate,
     },
     BackendRow {
         name: "reference",
         summary: "plain loops with f64 sums: the oracle of the tests, slow by design",
         automatic: false,
+        most_bytes: None,
         open: reference::open,
+        estimate: reference::estimate,
     },
 ];

@@ -6,6 +6,7 @@ use super::{BACKENDS, Executable, KvType, LoadRequest, OpenOptions};
 use crate::graph::{CacheSpec, Graph, GraphBuilder, ValueId};
 use crate::ops::{Add, Attention, Embed, Linear, Mul, Pairs, RmsNorm, Rope, RopeScaling, RopeTable, Silu, TakeRows};
 use crate::quant::{BlockFormat, PackedLayout, block_format_by_name};
+use crate::quantize::Activations;
 use futures::executor::block_on;
 use std::sync::Arc;
 
@@ -98,6 +99,7 @@ impl Case {
             graph: Arc::new(self.graph.clone()),
             capacity: CAPACITY,
             kv_type: self.kv_type,
+            activations: Activations::Blocks,
         }
     }
 
@@ -122,7 +124,7 @@ impl Case {
 /// A loaded decoder.
 pub fn load(backend: &str, case: &Case, threads: usize) -> Box<dyn Executable> {
     let row = BACKENDS.iter().find(|row| row.name == backend).unwrap();
-    let options = OpenOptions { threads: Some(threads), ..OpenOptions::default() };
+    let options = OpenOptions { threads: Some(threads), allow_fallback_adapter: true, ..OpenOptions::default() };
     let mut model = block_on((row.open)(options, case.request())).unwrap();
     case.fill(&mut *model);
     model

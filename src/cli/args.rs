@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use clap::Args;
-use hanzo_edge::engine::{Backend, EdgeConfig, KvCache};
+use hanzo_edge::engine::{Backend, EdgeConfig, KvCache, Quantization};
 use hanzo_edge::generate::GenerateOptions;
 
 /// How to load a model and what to print.
@@ -21,6 +21,9 @@ pub struct LoadArgs {
     /// Type of the key/value cache: auto, f16, f32
     #[arg(long, default_value = "auto", value_parser = KvCache::from_str)]
     pub kv_cache: KvCache,
+    /// Quantize weights while loading, where that makes them smaller: auto, none, afq-2, afq-3, afq-4, afq-6, afq-8, int8
+    #[arg(long, default_value = "auto", value_name = "NAME", value_parser = Quantization::from_str)]
+    pub quantize: Quantization,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -34,6 +37,7 @@ impl LoadArgs {
             threads: self.threads.map_or(0, usize::from),
             max_context_tokens: self.context_tokens.unwrap_or(0),
             kv_cache: self.kv_cache,
+            quantization: self.quantize,
             ..EdgeConfig::default()
         }
     }
@@ -73,6 +77,9 @@ pub struct SampleArgs {
     /// A string that ends the answer; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub stop: Vec<String>,
+    /// Guess up to N tokens ahead from what followed the same words before; 15 when N is not given
+    #[arg(long, value_name = "N", num_args = 0..=1, default_value_t = 0, default_missing_value = "15")]
+    pub speculative: u32,
 }
 
 impl SampleArgs {
@@ -89,6 +96,7 @@ impl SampleArgs {
             presence_penalty: self.presence_penalty,
             seed: self.seed,
             stop: self.stop.clone(),
+            speculative: self.speculative,
             ..GenerateOptions::default()
         }
     }

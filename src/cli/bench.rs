@@ -41,6 +41,8 @@ pub fn run(args: Args) -> Result<()> {
     if args.load.context_tokens.is_none() {
         config.max_context_tokens = (args.depth + args.prompt + args.decode) as usize;
     }
+    // No prompt comes again, so copies of earlier ones would only take time.
+    config.prefix_cache_bytes = Some(0);
     let path = model::resolve(Some(&args.model))?;
     let begin = Instant::now();
     let edge = model::open(path, config)?;
@@ -139,7 +141,7 @@ fn figures(edge: &Edge, results: &[GenerateResult], load_ms: f64, profile: Optio
         0 => Some(machine::stream_gb_per_second(report.threads)),
         _ => gpu_stream_gb_per_second(edge),
     };
-    let used = decode_rate * info.weight_bytes as f64 / 1e9;
+    let used = decode_rate * info.weights.bytes as f64 / 1e9;
     let kernels = match profile {
         Some(profile) => {
             let mut rows = rows_of("decode", &profile.decode);
@@ -159,7 +161,7 @@ fn figures(edge: &Edge, results: &[GenerateResult], load_ms: f64, profile: Optio
         "time_to_first_token_ms": median_of(|result| result.stats.time_to_first_token_ms),
         "load_ms": load_ms,
         "peak_bytes": machine::peak_resident_bytes().unwrap_or(0).max(held),
-        "weight_bytes": info.weight_bytes,
+        "weight_bytes": info.weights.bytes,
         "stream_gb_per_second": stream_rate,
         "roofline_fraction": stream_rate.map(|rate| used / rate),
         "dispatches_per_token": report.dispatches_per_token,

@@ -37,6 +37,8 @@ pub fn stats_json(stats: &Stats) -> Value {
         "decode_tokens_per_second": stats.decode_tokens_per_second,
         "backend": stats.backend,
         "threads": stats.threads,
+        "drafted_tokens": stats.drafted_tokens,
+        "accepted_tokens": stats.accepted_tokens,
     })
 }
 

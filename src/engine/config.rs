@@ -115,26 +115,44 @@ impl FromStr for KvCache {
     }
 }
 
-/// Whether weights are quantized again while they load.
+/// Whether weights are quantized again while they load. A weight that would not get smaller stays as the file has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Quantization {
-    /// The engine chooses: weights stay as the file has them.
+    /// The engine chooses: weights stay as the file has them where they fit the memory, else the most bits that fit.
     #[default]
     Auto,
     /// Weights stay as the file has them.
     None,
+    /// Affine 2-bit groups.
+    Afq2,
+    /// Affine 3-bit groups.
+    Afq3,
     /// Affine 4-bit groups.
     Afq4,
+    /// Affine 6-bit groups.
+    Afq6,
+    /// Affine 8-bit groups.
+    Afq8,
+    /// Symmetric 8-bit rows, and on the CPU activations in 8 bits with one scale and zero point.
+    Int8,
 }
 
 impl Quantization {
-    /// Fails for what this version does not do at load.
-    pub(crate) fn check(self) -> Result<()> {
+    const ALL: [Self; 8] =
+        [Self::Auto, Self::None, Self::Afq2, Self::Afq3, Self::Afq4, Self::Afq6, Self::Afq8, Self::Int8];
+
+    /// The name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Auto | Self::None => Ok(()),
-            Self::Afq4 => Err(Error::unsupported(
-                "quantization: expected auto or none, found afq-4; load a file whose weights are quantized already",
-            )),
+            Self::Auto => "auto",
+            Self::None => "none",
+            Self::Afq2 => "afq-2",
+            Self::Afq3 => "afq-3",
+            Self::Afq4 => "afq-4",
+            Self::Afq6 => "afq-6",
+            Self::Afq8 => "afq-8",
+            Self::Int8 => "int8",
         }
     }
 }
@@ -143,12 +161,11 @@ impl FromStr for Quantization {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "none" => Ok(Self::None),
-            "afq-4" => Ok(Self::Afq4),
-            _ => Err(Error::invalid_argument(format!("quantization: expected auto or none, found {name:?}"))),
-        }
+        let found = Self::ALL.into_iter().find(|quantization| quantization.name() == name);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            Error::invalid_argument(format!("quantization: expected one of {names}, found {name:?}"))
+        })
     }
 }
 
@@ -161,7 +178,7 @@ pub struct EdgeConfig {
     pub quantization: Quantization,
     /// Tokens of context; 0 takes the least of the model's, 4096 and what memory allows.
     pub max_context_tokens: usize,
-    /// Most bytes for weights and caches; 0 is no limit.
+    /// Most bytes for weights and caches; 0 is no limit but the backend's own.
     pub max_memory_bytes: u64,
     /// The backend.
     pub backend: Backend,
@@ -171,4 +188,7 @@ pub struct EdgeConfig {
     pub chat_template: Option<String>,
     /// Element type of the key/value cache.
     pub kv_cache: KvCache,
+    /// Most bytes for copies of conversations that left the key/value cache, so that going back to one does not run its
+    /// prompt again; 0 keeps none. `None` takes as many as the cache itself, within `max_memory_bytes`.
+    pub prefix_cache_bytes: Option<u64>,
 }

@@ -10,8 +10,10 @@ mod edge;
 mod loader;
 mod message;
 mod model;
+mod outlook;
 mod text;
 mod vocabulary;
+mod weights;
 
 pub use chat::ChatOptions;
 pub use config::{Backend, EdgeConfig, KvCache, Model, Quantization};
@@ -20,3 +22,5 @@ pub use edge::{Edge, TokenStream};
 pub use loader::{Loader, Need};
 pub use message::Message;
 pub use model::{Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Rejection, Score, Started};
+pub use outlook::Outlook;
+pub use weights::{HeldWeights, held_as};

@@ -3,6 +3,7 @@
 use super::chat::{self, ChatOptions};
 use super::constraints::Constraints;
 use super::text::Text;
+use super::weights::HeldWeights;
 use crate::backend::{BackendReport, Executable, KernelTime, MemoryUse};
 use crate::error::{Context as _, Error, Result};
 use crate::format::ModelFile;
@@ -59,6 +60,8 @@ pub struct ModelInfo {
     pub capacity: usize,
     /// Bytes of the weights in the file.
     pub weight_bytes: u64,
+    /// How the weights are held.
+    pub weights: HeldWeights,
     /// The backend that runs it.
     pub backend: &'static str,
     /// Those that were tried before.
@@ -70,7 +73,7 @@ impl ModelInfo {
     pub(crate) fn new(
         file: &ModelFile,
         backend: &'static str,
-        capacity: usize,
+        (capacity, weights): (usize, HeldWeights),
         rejected: Vec<Rejection>,
     ) -> Result<Self> {
         let name = file.metadata.get::<&str>("general.name")?.map(str::to_owned);
@@ -79,6 +82,7 @@ impl ModelInfo {
             hparams: Hparams::read(file)?,
             capacity,
             weight_bytes: file.weight_bytes(),
+            weights,
             backend,
             rejected,
             sampling: sampling_defaults(file)?,
@@ -116,6 +120,8 @@ pub struct Diagnostics {
     pub reason: String,
     /// Those tried before.
     pub rejected: Vec<Rejection>,
+    /// How the weights are held.
+    pub weights: HeldWeights,
     /// What the backend says of itself.
     pub report: BackendReport,
 }
@@ -142,8 +148,14 @@ pub struct LoadedModel {
 }
 
 impl LoadedModel {
-    pub(crate) fn new(executable: Box<dyn Executable>, text: Text, info: ModelInfo, clock: Clock) -> Self {
-        Self { executable, text, info, cache: TokenCache::new(), constraints: Constraints::default(), clock }
+    pub(crate) fn new(
+        executable: Box<dyn Executable>,
+        text: Text,
+        info: ModelInfo,
+        cache: TokenCache,
+        clock: Clock,
+    ) -> Self {
+        Self { executable, text, info, cache, constraints: Constraints::default(), clock }
     }
 
     /// What was loaded.
@@ -291,7 +303,8 @@ impl LoadedModel {
                 format!("fallback ({})", Rejection::list(rejected))
             }
         };
-        Diagnostics { backend: self.info.backend, reason, rejected, report: self.executable.report() }
+        let weights = self.info.weights.clone();
+        Diagnostics { backend: self.info.backend, reason, rejected, weights, report: self.executable.report() }
     }
 
     /// Bytes held.

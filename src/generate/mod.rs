@@ -7,6 +7,7 @@
 mod answer_tests;
 mod cache;
 mod constraint;
+mod draft;
 mod grammar;
 mod logprobs;
 mod options;
@@ -27,7 +28,9 @@ pub use constraint::{Permission, RemoteConstraint, TokenConstraint, TokenMask};
 pub use grammar::GrammarCompiler;
 pub use grammar::{Grammar, TokenVocabulary};
 pub use logprobs::{LOGPROB_FLOOR, TokenLogprob, log_softmax_of};
-pub use options::{GenerateOptions, MAX_TOP_LOGPROBS, SamplingDefaults, Settings};
+pub use options::{
+    DEFAULT_DRAFT_TOKENS, GenerateOptions, MAX_DRAFT_TOKENS, MAX_TOP_LOGPROBS, SamplingDefaults, Settings,
+};
 pub use pieces::{NoText, Pieces, TextPieces};
 pub use result::{FinishReason, GenerateResult, Stats, Usage};
 pub use run::{AbortFlag, Event, Generation, GenerationContext};

@@ -6,6 +6,11 @@ use crate::error::{Error, Result};
 /// The most alternatives that `top_logprobs` may ask for.
 pub const MAX_TOP_LOGPROBS: u32 = 20;
 
+/// The most tokens that `speculative` may ask for.
+pub const MAX_DRAFT_TOKENS: u32 = 32;
+/// Tokens guessed ahead where the caller names no number.
+pub const DEFAULT_DRAFT_TOKENS: u32 = 15;
+
 /// The user's choices for one generation; `None` takes the model file's value, else the default.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GenerateOptions {
@@ -35,6 +40,9 @@ pub struct GenerateOptions {
     pub top_logprobs: u32,
     /// Added to the logits of tokens, -100 to 100 each.
     pub logit_bias: Vec<(u32, f32)>,
+    /// Tokens guessed ahead at most, 0 to [`MAX_DRAFT_TOKENS`]: what followed the same words before is run as one step,
+    /// and kept as far as it is what would have been drawn. 0 guesses nothing.
+    pub speculative: u32,
     /// A language that the whole answer must be in.
     pub response_format: Option<Grammar>,
     /// Goes on after end-of-turn tokens, for measurements.
@@ -95,6 +103,10 @@ impl GenerateOptions {
         }
         if self.top_logprobs > MAX_TOP_LOGPROBS {
             return Err(out_of_range("topLogprobs", &format!("0 to {MAX_TOP_LOGPROBS}"), self.top_logprobs));
+        }
+        if self.speculative > MAX_DRAFT_TOKENS {
+            let expected = format!("0 to {MAX_DRAFT_TOKENS}");
+            return Err(out_of_range("speculative.maxTokens", &expected, self.speculative));
         }
         if self.top_logprobs > 0 && !self.logprobs {
             return Err(Error::invalid_argument("topLogprobs: expected logprobs to be true with it, found false"));
@@ -208,6 +220,7 @@ mod tests {
         refused(GenerateOptions { stop: vec!["a".into(), String::new()], ..base() }, "stop");
         refused(GenerateOptions { top_logprobs: 21, logprobs: true, ..base() }, "topLogprobs");
         refused(GenerateOptions { top_logprobs: 1, ..base() }, "topLogprobs");
+        refused(GenerateOptions { speculative: 33, ..base() }, "speculative.maxTokens");
     }
 
     #[test]

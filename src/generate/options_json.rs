@@ -5,7 +5,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::{Map, Value};
 
 use super::grammar::Grammar;
-use super::options::GenerateOptions;
+use super::options::{DEFAULT_DRAFT_TOKENS, GenerateOptions};
 use crate::error::{Error, Result};
 
 /// Every option that JSON may hold.
@@ -23,6 +23,7 @@ const NAMES: &[&str] = &[
     "logprobs",
     "topLogprobs",
     "logitBias",
+    "speculative",
     "responseFormat",
     "profile",
 ];
@@ -69,6 +70,7 @@ impl GenerateOptions {
                 .transpose()?
                 .unwrap_or(0),
             logit_bias: logit_bias(take("logitBias"))?,
+            speculative: speculative(take("speculative"))?,
             response_format: response_format(take("responseFormat"))?,
             ignore_end: false,
             profile: boolean(take("profile"))?,
@@ -128,6 +130,23 @@ fn boolean((name, value): Taken) -> Result<bool> {
     value.as_bool().ok_or_else(|| wrong(name, "true or false", &value))
 }
 
+/// `true`, or an object that says how many tokens are guessed ahead.
+fn speculative((name, value): Taken) -> Result<u32> {
+    match value {
+        None | Some(Value::Bool(false)) => Ok(0),
+        Some(Value::Bool(true)) => Ok(DEFAULT_DRAFT_TOKENS),
+        Some(Value::Object(mut map)) => {
+            let most = map.shift_remove("maxTokens").filter(|most| !most.is_null());
+            if let Some(unknown) = map.keys().next() {
+                return Err(Error::invalid_argument(format!("{name}: expected maxTokens alone, found {unknown:?}")));
+            }
+            let most = integer(("speculative.maxTokens", most))?;
+            most.map_or(Ok(DEFAULT_DRAFT_TOKENS), |(name, count)| count_of(name, count))
+        }
+        Some(other) => Err(wrong(name, "true, false or { maxTokens }", &other)),
+    }
+}
+
 fn stop((name, value): Taken) -> Result<Vec<String>> {
     match value {
         None => Ok(Vec::new()),
@@ -167,7 +186,8 @@ mod tests {
         let value = json!({
             "maxTokens": 12, "temperature": 0.5, "topK": 3, "topP": 0.9, "minP": 0.1, "repeatPenalty": 1.1,
             "frequencyPenalty": 0.5, "presencePenalty": -0.5, "seed": 42, "stop": ["a", "b"], "logprobs": true,
-            "topLogprobs": 2, "logitBias": {"7": -100}, "responseFormat": {"type": "regex", "regex": "a"}, "profile": true
+            "topLogprobs": 2, "logitBias": {"7": -100}, "speculative": {"maxTokens": 5},
+            "responseFormat": {"type": "regex", "regex": "a"}, "profile": true
         });
         let options = GenerateOptions::from_json(&value).unwrap();
         let expected = GenerateOptions {
@@ -184,6 +204,7 @@ mod tests {
             logprobs: true,
             top_logprobs: 2,
             logit_bias: vec![(7, -100.0)],
+            speculative: 5,
             response_format: Some(Grammar::Regex("a".into())),
             ignore_end: false,
             profile: true,
@@ -223,6 +244,22 @@ mod tests {
         assert_eq!(read(json!(["a", "b", "c", "d", "e"])).unwrap().len(), 5);
         assert_eq!(read(json!(3)).unwrap_err().code(), "invalid-argument");
         assert_eq!(read(json!([3])).unwrap_err().code(), "invalid-argument");
+    }
+
+    #[test]
+    fn speculation_is_off_on_or_of_a_length() {
+        let read = |value: Value| {
+            GenerateOptions::from_json(&json!({ "speculative": value })).map(|options| options.speculative)
+        };
+        let read_well = |value: Value| read(value).unwrap();
+        assert_eq!([Value::Null, json!(false), json!({ "maxTokens": 0 })].map(read_well), [0; 3]);
+        assert_eq!([json!(true), json!({}), json!({ "maxTokens": null })].map(read_well), [DEFAULT_DRAFT_TOKENS; 3]);
+        for wrong in
+            [json!(3), json!("x"), json!({ "maxTokens": -1 }), json!({ "maxTokens": 1.5 }), json!({ "most": 3 })]
+        {
+            let error = read(wrong).unwrap_err();
+            assert!(error.message().starts_with("speculative"), "{error}");
+        }
     }
 
     #[test]

@@ -67,6 +67,12 @@ pub struct Stats {
     /// Threads that computed, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
+    /// Tokens guessed ahead, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drafted_tokens: Option<usize>,
+    /// Of those guessed, the ones that were right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accepted_tokens: Option<usize>,
     /// Time by kernel, where asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernels: Option<Vec<KernelTime>>,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::cache::TokenCache;
 use super::constraint::{Permission, TokenConstraint, TokenMask};
+use super::draft::Drafter;
 use super::logprobs::{RawLogprobs, TokenLogprob};
 use super::options::{GenerateOptions, SamplingDefaults};
 use super::pieces::Pieces;
@@ -23,6 +24,8 @@ use crate::text::{AnswerPart, AnswerReader, ToolCallDelta};
 const CHUNK_TOKENS: usize = 512;
 /// The most tokens drawn by a device in one step.
 const MOST_STEPS: usize = 32;
+/// The most tokens drawn by a device in one step while tokens are guessed ahead: a guess may be possible after each.
+const MOST_STEPS_BETWEEN_DRAFTS: usize = 4;
 /// How long a step with several tokens may take: pieces should arrive evenly and an abort act at once.
 const STEP_MS: f64 = 32.0;
 
@@ -85,6 +88,8 @@ pub enum Event {
     Thought(String),
     /// More of a call of a function.
     ToolCall(ToolCallDelta),
+    /// The log-probability of a token, where asked for; it comes before the text that the token ends.
+    Logprob(TokenLogprob),
     /// Which tokens may come next has to be said, by [`Generation::supply_mask`]: the constraint is computed elsewhere.
     Mask {
         /// The tokens since it was asked last.
@@ -110,6 +115,8 @@ pub struct Generation {
     end_ids: Vec<u32>,
     sampler: Sampler,
     history: History,
+    /// Guesses ahead, where that was asked for.
+    drafter: Option<Drafter>,
     stop: StopMatcher,
     context: GenerationContext,
     abort: AbortFlag,
@@ -143,6 +150,7 @@ impl Generation {
         let settings = options.settings(&context.defaults)?;
         let max_tokens = options.max_tokens.map(|count| count as usize);
         check_prompt(&prompt, max_tokens, &context)?;
+        check_bias(&settings.logit_bias, context.vocab_size)?;
         let room = context.capacity.saturating_sub(prompt.len());
         let (limit, limit_reason) = match max_tokens {
             Some(max_tokens) if max_tokens <= room => (max_tokens, FinishReason::Length),
@@ -155,6 +163,7 @@ impl Generation {
             logprobs: settings.logprobs.map(|_| Vec::new()),
             sampler: Sampler::new(settings, options.seed.unwrap_or(context.random_seed)),
             history: History::new(&prompt),
+            drafter: (options.speculative > 0).then(|| Drafter::new(options.speculative as usize)),
             stop: StopMatcher::new(&options.stop)?,
             prompt,
             context,
@@ -193,6 +202,8 @@ impl Generation {
             }
             if let Err(error) = self.step(executable, cache).await {
                 self.phase = Phase::Ended;
+                // A device may report late what it could not do, so nothing of the run counts.
+                cache.clear();
                 if self.profile {
                     // The error before says more than one of this.
                     let _ = executable.profile(false).await;
@@ -228,11 +239,11 @@ impl Generation {
                     executable.profile(true).await?;
                 }
                 self.started_ms = Some((self.context.now_ms)());
-                self.cached = self.claim(cache);
+                self.cached = self.claim(executable, cache).await?;
                 self.phase = Phase::Prompt;
             }
             Phase::Prompt | Phase::Answer if !self.claim.is_some_and(|claim| cache.is_claimed_by(claim)) => {
-                self.claim(cache);
+                self.claim(executable, cache).await?;
             }
             // After another generation took the cache in the middle of the answer, the answer so far is run again too.
             Phase::Answer if self.n_to_run(cache) > 0 => self.run_chunk(executable, cache).await?,
@@ -257,10 +268,10 @@ impl Generation {
     }
 
     /// Takes the cache; answers how much of the tokens so far it holds.
-    fn claim(&mut self, cache: &mut TokenCache) -> usize {
-        let (claim, reused) = cache.claim(&self.sequence());
-        self.claim = Some(claim);
-        reused
+    async fn claim(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<usize> {
+        let claim = cache.claim(executable, &self.sequence()).await?;
+        self.claim = Some(claim.number);
+        Ok(claim.reused)
     }
 
     /// The tokens that have to be in the cache before the next draw: prompt and answer, without a last token that the
@@ -296,30 +307,36 @@ impl Generation {
         Ok(())
     }
 
-    /// Draws one token on the host, or several on the device.
+    /// Draws one token on the host, several on the device, or as many as a guess has right.
     async fn draw(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<()> {
+        let draft = self.draft();
+        if !draft.is_empty() {
+            return match self.not_run {
+                Some(token) => self.verify(executable, cache, token, &draft).await,
+                // The first token is drawn alone: a guess is run together with a token before it.
+                None => self.draw_on_host(executable, cache).await,
+            };
+        }
         let device =
             self.sampler.device_sampling().filter(|_| executable.samples() && self.context.constraint.is_none());
         let Some(sampling) = device else {
             return self.draw_on_host(executable, cache).await;
         };
-        let steps = self.n_steps.min(self.limit - self.tokens.len());
+        self.run_drawn(executable, cache).await?;
+        let most = if self.drafter.is_some() { MOST_STEPS_BETWEEN_DRAFTS } else { MOST_STEPS };
+        let steps = self.n_steps.min(most).min(self.limit - self.tokens.len());
         let begin_ms = (self.context.now_ms)();
         let tokens = executable.decode(cache.tokens().len(), steps, sampling).await?;
         self.check_drawn(&tokens, steps)?;
         cache.extend(&tokens);
         self.sampler.advance(u32::try_from(steps).unwrap_or(u32::MAX));
         self.n_steps = next_steps(self.n_steps, ((self.context.now_ms)() - begin_ms) / steps as f64);
-        self.drawn.extend(tokens.into_iter().map(|token| (token, None)));
+        tokens.into_iter().for_each(|token| self.hold(token, None));
         Ok(())
     }
 
     async fn draw_on_host(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<()> {
-        if let Some(token) = self.not_run {
-            executable.forward(&[token], cache.tokens().len()).await?;
-            cache.extend(&[token]);
-            self.not_run = None;
-        }
+        self.run_drawn(executable, cache).await?;
         // A device may still run that token while the mask is made.
         let mask = match self.permission()? {
             Permission::Any => None,
@@ -328,14 +345,75 @@ impl Generation {
             Permission::Ask(_) => return Ok(()),
         };
         let mut logits = executable.logits().await?;
-        if logits.len() != self.context.vocab_size {
-            let (expected, found) = (self.context.vocab_size, logits.len());
-            return Err(Error::internal(format!("expected {expected} logits, found {found}")));
-        }
+        self.check_logits(&logits, 1)?;
         let (token, logprobs) = self.sampler.sample(&mut logits, &self.history, mask.as_ref())?;
         self.not_run = Some(token);
-        self.drawn.push_back((token, logprobs));
+        self.hold(token, logprobs);
         Ok(())
+    }
+
+    /// Runs the token that the host drew, if it has not been run.
+    async fn run_drawn(&mut self, executable: &mut dyn Executable, cache: &mut TokenCache) -> Result<()> {
+        if let Some(token) = self.not_run {
+            executable.forward(&[token], cache.tokens().len()).await?;
+            cache.extend(&[token]);
+            self.not_run = None;
+        }
+        Ok(())
+    }
+
+    /// What may follow the tokens so far; nothing under a constraint, which permits one token at a time.
+    fn draft(&mut self) -> Vec<u32> {
+        let Some(drafter) = self.drafter.as_mut().filter(|_| self.context.constraint.is_none()) else {
+            return Vec::new();
+        };
+        let sequence: Vec<u32> = self.prompt.iter().chain(&self.tokens).copied().collect();
+        // With what is drawn after a draft, there is one token more.
+        drafter.draft(&sequence, self.limit - self.tokens.len() - 1)
+    }
+
+    /// Runs the token drawn last together with what may follow it, then draws from the logits after each, in order and
+    /// with its own random number, for as long as the guess is what is drawn. So every token is the one that would have
+    /// been drawn without guesses; what was run beyond them is not counted as held.
+    async fn verify(
+        &mut self,
+        executable: &mut dyn Executable,
+        cache: &mut TokenCache,
+        token: u32,
+        draft: &[u32],
+    ) -> Result<()> {
+        let tokens = [&[token], draft].concat();
+        let mut logits = executable.score(&tokens, cache.tokens().len()).await?;
+        self.check_logits(&logits, tokens.len())?;
+        let mut accepted = 0;
+        for row in logits.chunks_exact_mut(self.context.vocab_size) {
+            let (drawn, logprobs) = self.sampler.sample(row, &self.history, None)?;
+            self.not_run = Some(drawn);
+            self.hold(drawn, logprobs);
+            if draft.get(accepted) != Some(&drawn) || self.end_ids.contains(&drawn) {
+                break;
+            }
+            accepted += 1;
+        }
+        cache.extend(tokens.get(..=accepted).unwrap_or(&tokens));
+        if let Some(drafter) = &mut self.drafter {
+            drafter.learn(draft.len(), accepted);
+        }
+        Ok(())
+    }
+
+    /// Notes a token drawn.
+    fn hold(&mut self, token: u32, logprobs: Option<RawLogprobs>) {
+        self.history.push(token);
+        self.drawn.push_back((token, logprobs));
+    }
+
+    fn check_logits(&self, logits: &[f32], rows: usize) -> Result<()> {
+        let (expected, found) = (rows * self.context.vocab_size, logits.len());
+        if expected == found {
+            return Ok(());
+        }
+        Err(Error::internal(format!("expected {expected} logits, found {found}")))
     }
 
     /// What may come next; a question is passed on as an event.
@@ -382,9 +460,10 @@ impl Generation {
             constraint.accept(token)?;
         }
         self.tokens.push(token);
-        self.history.push(token);
         if let (Some(list), Some(raw)) = (self.logprobs.as_mut(), logprobs) {
-            list.push(with_text(&raw, self.context.pieces.as_ref()));
+            let entry = with_text(&raw, self.context.pieces.as_ref());
+            list.push(entry.clone());
+            self.events.push_back(Event::Logprob(entry));
         }
         let piece = self.context.pieces.push(token)?;
         let parts = self.context.reader.push(&piece);
@@ -474,8 +553,19 @@ impl Generation {
             decode_tokens_per_second: per_second(self.tokens.len().saturating_sub(1), decode_ms),
             backend: self.context.backend.clone(),
             threads: self.context.threads,
+            drafted_tokens: self.drafter.as_ref().map(|drafter| drafter.counts().0),
+            accepted_tokens: self.drafter.as_ref().map(|drafter| drafter.counts().1),
             kernels: None,
         }
+    }
+}
+
+fn check_bias(logit_bias: &[(u32, f32)], vocab_size: usize) -> Result<()> {
+    match logit_bias.iter().find(|&&(id, _)| id as usize >= vocab_size) {
+        Some((id, _)) => {
+            Err(Error::invalid_argument(format!("logitBias: expected token ids below {vocab_size}, found {id}")))
+        }
+        None => Ok(()),
     }
 }
 

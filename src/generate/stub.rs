@@ -4,6 +4,7 @@
 use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, KernelTime, MemoryUse, sampling};
 use crate::error::{Error, Result};
 use crate::quant::BlockFormat;
+use std::collections::BTreeMap;
 
 /// Ids of the stub's vocabulary.
 pub const VOCAB: usize = 16;
@@ -26,6 +27,10 @@ pub struct Stub {
     pub fails_at: Option<usize>,
     /// The most tokens of a call.
     pub max_tokens: usize,
+    /// Copies of `held` by place; a token takes a byte.
+    pub saved: BTreeMap<usize, Vec<u32>>,
+    /// Whether copies can be made.
+    pub has_room: bool,
 }
 
 impl Stub {
@@ -49,6 +54,8 @@ impl Stub {
             calls,
             fails_at: None,
             max_tokens: 4,
+            saved: BTreeMap::new(),
+            has_room: true,
         }
     }
 
@@ -74,6 +81,33 @@ impl Stub {
     fn current(&self) -> Result<Vec<f32>> {
         let last = self.held.len().checked_sub(1).ok_or_else(|| Error::internal("no logits yet"))?;
         Ok(self.logits_of.as_ref().map_or_else(|| (self.logits_at)(last), |logits| logits(&self.held)))
+    }
+
+    fn scores(&mut self, tokens: &[u32], position: usize) -> Result<Vec<f32>> {
+        self.call("score", tokens.len(), position)?;
+        let mut logits = Vec::new();
+        for (index, &token) in tokens.iter().enumerate() {
+            self.run(&[token], position + index)?;
+            logits.extend(self.current()?);
+        }
+        Ok(logits)
+    }
+
+    fn copy_out(&mut self, place: usize, tokens: usize) -> Result<()> {
+        self.call("save", tokens, place)?;
+        if !self.has_room {
+            return Err(Error::out_of_memory("expected room, found none"));
+        }
+        let held = self.held.get(..tokens).ok_or_else(|| Error::internal("more saved than held"))?;
+        self.saved.insert(place, held.to_vec());
+        Ok(())
+    }
+
+    fn copy_in(&mut self, place: usize, tokens: usize) -> Result<()> {
+        self.call("restore", tokens, place)?;
+        let saved = self.saved.get(&place).and_then(|saved| saved.get(..tokens));
+        self.held = saved.ok_or_else(|| Error::internal("less saved than restored"))?.to_vec();
+        Ok(())
     }
 
     fn draw(&mut self, position: usize, steps: usize, sampling: DeviceSampling) -> Result<Vec<u32>> {
@@ -112,8 +146,9 @@ impl Executable for Stub {
         Box::pin(async { logits })
     }
 
-    fn score(&mut self, _: &[u32], _: usize) -> BoxFuture<'_, Result<Vec<f32>>> {
-        Box::pin(async { Err(Error::internal("the stub scores nothing")) })
+    fn score(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<Vec<f32>>> {
+        let logits = self.scores(tokens, position);
+        Box::pin(async { logits })
     }
 
     fn samples(&self) -> bool {
@@ -123,6 +158,24 @@ impl Executable for Stub {
     fn decode(&mut self, position: usize, steps: usize, sampling: DeviceSampling) -> BoxFuture<'_, Result<Vec<u32>>> {
         let tokens = self.draw(position, steps, sampling);
         Box::pin(async { tokens })
+    }
+
+    fn snapshot_bytes(&self, tokens: usize) -> u64 {
+        tokens as u64
+    }
+
+    fn save(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>> {
+        let done = self.copy_out(place, tokens);
+        Box::pin(async { done })
+    }
+
+    fn restore(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>> {
+        let done = self.copy_in(place, tokens);
+        Box::pin(async { done })
+    }
+
+    fn discard(&mut self, place: usize) {
+        self.saved.remove(&place);
     }
 
     fn memory(&self) -> MemoryUse {

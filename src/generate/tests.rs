@@ -52,7 +52,7 @@ pub(super) fn greedy() -> GenerateOptions {
 
 /// Runs to the end; the pieces given out and the result.
 fn run(stub: &mut Stub, cache: &mut TokenCache, generation: &mut Generation) -> Result<(Vec<String>, GenerateResult)> {
-    let mut pieces = Vec::new();
+    let (mut pieces, mut logprobs) = (Vec::new(), Vec::new());
     loop {
         match block_on(generation.next(stub, cache))? {
             Some(Event::Piece(piece)) => pieces.push(piece),
@@ -60,9 +60,11 @@ fn run(stub: &mut Stub, cache: &mut TokenCache, generation: &mut Generation) -> 
                 assert_eq!(block_on(generation.next(stub, cache))?, None);
                 assert_eq!(cache.tokens(), stub.held, "the history is what the device holds");
                 assert_eq!(pieces.concat(), result.text);
+                assert_eq!(result.logprobs.as_deref().unwrap_or_default(), logprobs);
                 return Ok((pieces, *result));
             }
             Some(Event::Prompt { .. }) => {}
+            Some(Event::Logprob(entry)) => logprobs.push(entry),
             Some(event) => panic!("unexpected: {event:?}"),
             None => panic!("an end without a result"),
         }
@@ -263,7 +265,7 @@ fn a_failure_in_the_middle_leaves_the_rest_usable() {
             let mut generation = Generation::new(PROMPT.to_vec(), &greedy(), context(&pieces, 64)).unwrap();
             let error = run(&mut stub, &mut cache, &mut generation).unwrap_err();
             assert_eq!(error.code(), "device-lost");
-            assert_eq!(cache.tokens(), stub.held);
+            assert!(cache.tokens().is_empty(), "nothing of a failed run counts");
             assert_eq!(block_on(generation.next(&mut stub, &mut cache)).unwrap(), None);
             stub.fails_at = None;
             let mut fresh = Generation::new(PROMPT.to_vec(), &greedy(), context(&pieces, 64)).unwrap();
@@ -371,4 +373,114 @@ fn a_profile_is_taken_from_the_start_to_the_end_of_one_answer() {
     let mut generation = Generation::new(PROMPT.to_vec(), &greedy(), context(&["x"; VOCAB], 64)).unwrap();
     assert_eq!(run(&mut stub, &mut TokenCache::new(), &mut generation).unwrap().1.stats.kernels, None);
     assert!(stub.calls.iter().all(|call| !call.starts_with("profile")));
+}
+
+/// A model whose next token depends on all tokens held, and that repeats itself often; random at temperatures above 0.
+fn reciting(samples: bool) -> Stub {
+    let mut stub = Stub { samples, max_tokens: 64, ..Stub::new(|_| Vec::new()) };
+    stub.logits_of = Some(Box::new(|held: &[u32]| {
+        let place = held.len() as u32;
+        // Mostly the same six tokens in a row, now and then something else.
+        let next = if place.is_multiple_of(11) { 7 + held[held.len() / 2] % 5 } else { place % 6 };
+        (0..VOCAB as u32).map(|id| if id == next { 3.0 } else { (id * 7 % 5) as f32 * 0.3 }).collect()
+    }));
+    stub
+}
+
+/// As [`run`], but the device may hold more than the history says: what was guessed wrongly.
+fn run_open(stub: &mut Stub, generation: &mut Generation) -> GenerateResult {
+    let mut cache = TokenCache::new();
+    loop {
+        let event = block_on(generation.next(stub, &mut cache)).unwrap();
+        assert!(stub.held.starts_with(cache.tokens()), "the device holds what the history says");
+        match event {
+            Some(Event::Done(result)) => return *result,
+            Some(_) => {}
+            None => panic!("an end without a result"),
+        }
+    }
+}
+
+#[test]
+fn guessing_ahead_changes_no_token_and_saves_calls() {
+    let settings = [(0.0, 1.0), (1.0, 1.0), (0.7, 1.2)];
+    for (samples, seed) in [false, true].into_iter().flat_map(|samples| (0..10).map(move |seed| (samples, seed))) {
+        for (temperature, repeat_penalty) in settings {
+            let answer_with = |speculative| {
+                let options = GenerateOptions {
+                    speculative,
+                    temperature: Some(temperature),
+                    repeat_penalty: Some(repeat_penalty),
+                    max_tokens: Some(60),
+                    seed: Some(seed),
+                    logprobs: repeat_penalty != 1.0,
+                    ..GenerateOptions::default()
+                };
+                let mut stub = reciting(samples);
+                let mut generation = Generation::new(PROMPT.to_vec(), &options, context(&["x"; VOCAB], 64)).unwrap();
+                (run_open(&mut stub, &mut generation), stub.calls.len())
+            };
+            let (plain, n_plain) = answer_with(0);
+            assert_eq!(plain.stats.drafted_tokens, None);
+            for most in [1, 5, 32] {
+                let (guessed, n_guessed) = answer_with(most);
+                assert_eq!(guessed.tokens, plain.tokens, "{temperature} {seed} {most}");
+                assert_eq!(guessed.finish_reason, plain.finish_reason);
+                assert_eq!(guessed.logprobs, plain.logprobs);
+                let counts = (guessed.stats.drafted_tokens.unwrap(), guessed.stats.accepted_tokens.unwrap());
+                assert!(counts.1 <= counts.0);
+                if temperature == 0.0 && !samples && most > 1 {
+                    assert!(counts.1 > 20 && n_guessed * 3 < n_plain * 2, "{counts:?}, {n_guessed} of {n_plain}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn guessing_ahead_stays_within_limits_and_stops_in_the_middle_of_a_guess() {
+    for (max_tokens, capacity) in [(1, 64), (2, 64), (7, 64), (100, 20), (100, 9)] {
+        for script in [vec![1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2], vec![1, 2, 1, 2, 1, 2, EOS, 2, 1, 2]] {
+            let results = [0, 8].map(|speculative| {
+                let options = GenerateOptions { speculative, max_tokens: Some(max_tokens), ..greedy() };
+                let context = context(&["x"; VOCAB], capacity);
+                let mut generation = Generation::new(PROMPT.to_vec(), &options, context).unwrap();
+                let mut stub = Stub::saying(&script, PROMPT.len());
+                let result = run_open(&mut stub, &mut generation);
+                assert!(stub.held.len() <= capacity);
+                (result.tokens, result.finish_reason)
+            });
+            assert_eq!(results[0], results[1]);
+        }
+    }
+}
+
+#[test]
+fn generations_that_take_turns_find_their_copies_again() {
+    for samples in [false, true] {
+        let options = GenerateOptions { max_tokens: Some(20), speculative: 4, ..greedy() };
+        let start = |prompt: &[u32]| Generation::new(prompt.to_vec(), &options, context(&["x"; VOCAB], 64)).unwrap();
+        let prompts = [[[1, 2, 3]; 6].concat(), [[1, 5, 6]; 6].concat()];
+        let mut stub = reciting(samples);
+        let alone = [0, 1].map(|index| run_open(&mut stub, &mut start(&prompts[index])).tokens);
+        let mut cache = TokenCache::with_budget(200);
+        stub.calls.clear();
+        let mut pair = [0, 1].map(|index| start(&prompts[index]));
+        let mut results = [None, None];
+        while results.iter().any(Option::is_none) {
+            for (generation, result) in pair.iter_mut().zip(&mut results) {
+                if let Some(Event::Done(done)) = block_on(generation.next(&mut stub, &mut cache)).unwrap() {
+                    *result = Some(done.tokens);
+                }
+            }
+        }
+        assert_eq!(results, alone.map(Some));
+        let forwarded = stub
+            .calls
+            .iter()
+            .filter_map(|call| call.strip_prefix("forward ")?.split('@').next()?.parse::<usize>().ok());
+        // Each prompt once, and then a few tokens a turn: copies are made of eight tokens more or none.
+        assert!(forwarded.sum::<usize>() < 36 + 2 * 20 * 8, "{:?}", stub.calls);
+        assert!(stub.calls.iter().any(|call| call.starts_with("restore")));
+    }
 }

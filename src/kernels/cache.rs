@@ -33,6 +33,12 @@ impl Bytes {
         Ok(Self { codes: zeros(rows * head_dim)?, tops: zeros(rows * head_dim.div_ceil(KV_BLOCK))? })
     }
 
+    /// Takes rows of every head, as [`copy_heads`] does.
+    fn copy_from(&mut self, other: &Self, head_dim: usize, (from, to, rows): (usize, usize, usize)) {
+        copy_heads(&other.codes, &mut self.codes, head_dim, (from, to, rows));
+        copy_heads(&other.tops, &mut self.tops, head_dim.div_ceil(KV_BLOCK), (from, to, rows));
+    }
+
     fn bytes(&self) -> usize {
         self.codes.capacity() + 4 * self.tops.capacity()
     }
@@ -44,6 +50,18 @@ impl Bytes {
     fn store(&mut self, row: usize, head: &[f32]) {
         let blocks = head.len().div_ceil(KV_BLOCK);
         quantize_kv(head, &mut self.codes[row * head.len()..], &mut self.tops[row * blocks..][..blocks]);
+    }
+}
+
+/// Copies the first `rows` rows of every head between planes `[n_kv_heads, capacity, row]` of two capacities.
+fn copy_heads<T: Copy>(
+    from: &[T],
+    to: &mut [T],
+    row: usize,
+    (from_capacity, to_capacity, rows): (usize, usize, usize),
+) {
+    for (from, to) in from.chunks_exact(from_capacity * row).zip(to.chunks_exact_mut(to_capacity * row)) {
+        to[..rows * row].copy_from_slice(&from[..rows * row]);
     }
 }
 
@@ -74,6 +92,16 @@ impl KvCache {
         Ok(Self { n_kv_heads, head_dim, capacity, planes })
     }
 
+    /// Bytes of the key, or of the value, of one head at one position.
+    #[must_use]
+    pub fn row_bytes(head_dim: usize, kv_type: KvType) -> usize {
+        match kv_type {
+            KvType::F16 => 2 * head_dim,
+            KvType::F32 => 4 * head_dim,
+            KvType::Q8 => head_dim + 4 * head_dim.div_ceil(KV_BLOCK),
+        }
+    }
+
     /// Tokens that fit.
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -88,6 +116,50 @@ impl KvCache {
             Planes::F32 { k, v } => 4 * (k.capacity() + v.capacity()),
             Planes::Q8 { k, v } => k.bytes() + v.bytes(),
         }
+    }
+
+    /// A cache of its own that holds the first `tokens` positions of this one and has room for no more.
+    ///
+    /// # Errors
+    /// `OutOfMemory` when it cannot be had, `Internal` when there are not so many positions.
+    pub fn prefix(&self, tokens: usize) -> Result<Self> {
+        let kv_type = match self.planes {
+            Planes::F16 { .. } => KvType::F16,
+            Planes::F32 { .. } => KvType::F32,
+            Planes::Q8 { .. } => KvType::Q8,
+        };
+        let mut prefix = Self::new(self.n_kv_heads, self.head_dim, tokens, kv_type)?;
+        prefix.copy_from(self, tokens)?;
+        Ok(prefix)
+    }
+
+    /// Takes the first `tokens` positions of `other`, a cache of the same heads and precision.
+    ///
+    /// # Errors
+    /// `Internal` when it is of another kind or one of the two has not so many positions.
+    pub fn copy_from(&mut self, other: &Self, tokens: usize) -> Result<()> {
+        let same_heads = (self.n_kv_heads, self.head_dim) == (other.n_kv_heads, other.head_dim);
+        if !same_heads || tokens == 0 || tokens > self.capacity.min(other.capacity) {
+            let (to, from) = (self.capacity, other.capacity);
+            return Err(Error::internal(format!("{tokens} tokens cannot go from a cache of {from} to one of {to}")));
+        }
+        let (sizes, row) = ((other.capacity, self.capacity, tokens), self.head_dim);
+        match (&other.planes, &mut self.planes) {
+            (Planes::F16 { k: from_k, v: from_v }, Planes::F16 { k, v }) => {
+                copy_heads(from_k, k, row, sizes);
+                copy_heads(from_v, v, row, sizes);
+            }
+            (Planes::F32 { k: from_k, v: from_v }, Planes::F32 { k, v }) => {
+                copy_heads(from_k, k, row, sizes);
+                copy_heads(from_v, v, row, sizes);
+            }
+            (Planes::Q8 { k: from_k, v: from_v }, Planes::Q8 { k, v }) => {
+                k.copy_from(from_k, row, sizes);
+                v.copy_from(from_v, row, sizes);
+            }
+            _ => return Err(Error::internal("caches of one precision expected, found two")),
+        }
+        Ok(())
     }
 
     /// Keys and values for the kernels.
@@ -153,6 +225,23 @@ mod tests {
         let CacheSlices::F32 { k, v } = cache.slices() else { panic!("an f32 cache") };
         assert_eq!(k, [0.0, 0.0, 1.0, 2.0, 5.0, 6.0, 0.0, 0.0, 3.0, 4.0, 7.0, 8.0]);
         assert_eq!(v, [0.0, 0.0, 0.5, 0.5, 0.5, 0.5, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5]);
+    }
+
+    #[test]
+    fn a_prefix_comes_back_as_it_was() {
+        let mut cache = KvCache::new(2, 2, 3, KvType::F32).unwrap();
+        cache.write(0, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &[0.5; 8]).unwrap();
+        let prefix = cache.prefix(1).unwrap();
+        cache.write(0, &[9.0; 12], &[9.0; 12]).unwrap();
+        cache.copy_from(&prefix, 1).unwrap();
+        let CacheSlices::F32 { k, v } = cache.slices() else { panic!("an f32 cache") };
+        assert_eq!(k, [1.0, 2.0, 9.0, 9.0, 9.0, 9.0, 3.0, 4.0, 9.0, 9.0, 9.0, 9.0]);
+        assert_eq!(v, [0.5, 0.5, 9.0, 9.0, 9.0, 9.0, 0.5, 0.5, 9.0, 9.0, 9.0, 9.0]);
+        let other = KvCache::new(2, 2, 3, KvType::F16).unwrap();
+        for (from, tokens) in [(&prefix, 0), (&prefix, 2), (&other, 1)] {
+            assert_eq!(cache.copy_from(from, tokens).unwrap_err().code(), "internal");
+        }
+        assert_eq!(cache.prefix(4).unwrap_err().code(), "internal");
     }
 
     #[test]

@@ -123,12 +123,27 @@ impl Compute {
         &self.pool
     }
 
-    /// Quantizes `values`, `[rows, columns]`, into `out`.
+    /// Quantizes `values`, `[rows, columns]`, into `out`, with a scale for every 32 columns.
     ///
     /// # Errors
     /// `Internal` when `values` has another length.
     pub fn quantize(&self, values: &[f32], rows: usize, columns: usize, out: &mut QuantizedRows) -> Result<()> {
-        out.reshape(rows, columns, self.kernels.wide_from);
+        out.reshape((rows, columns), self.kernels.wide_from, false);
+        self.quantize_rows(values, out)
+    }
+
+    /// As [`Compute::quantize`], with one scale and one zero point for a row: bytes from its least and largest value.
+    /// Products with such rows need the row sums of their weights.
+    ///
+    /// # Errors
+    /// `Internal` when `values` has another length.
+    pub fn quantize_whole(&self, values: &[f32], rows: usize, columns: usize, out: &mut QuantizedRows) -> Result<()> {
+        out.reshape((rows, columns), self.kernels.wide_from, true);
+        self.quantize_rows(values, out)
+    }
+
+    fn quantize_rows(&self, values: &[f32], out: &mut QuantizedRows) -> Result<()> {
+        let (rows, columns) = (out.rows(), out.columns());
         let per_chunk = self.per_chunk(rows, columns);
         if per_chunk >= rows {
             out.jobs(values)?.for_each(|job| self.quantize_row(job));
@@ -155,7 +170,8 @@ impl Compute {
     /// `dst[i, n] = sum_k input[i, k] * weight[n, k]`.
     ///
     /// # Errors
-    /// `Internal` when lengths disagree, or a coded weight meets no quantized activations.
+    /// `Internal` when lengths disagree, or a coded weight meets no quantized activations, or whole rows of them and has
+    /// no row sums.
     pub fn matmul(&self, input: MatmulInput<'_>, jobs: &mut [MatmulJob<'_>]) -> Result<()> {
         let mut shares = Vec::new();
         for (index, job) in jobs.iter().enumerate() {
@@ -178,7 +194,24 @@ impl Compute {
                     _ => (self.kernels.dense)(&DenseShare { weight, x: input.values, tiles, dst }),
                 }
             }
-        })
+        })?;
+        let shifts = input.quantized.map_or(&[] as &[f32], |x| &x.shifts);
+        jobs.iter_mut().for_each(|job| add_shifts(shifts, job));
+        Ok(())
+    }
+
+    /// The sums of a coded weight's rows, in the order of the rows.
+    ///
+    /// # Errors
+    /// As [`Compute::matmul`].
+    pub fn row_sums(&self, weight: &CpuMatrix) -> Result<Vec<f32>> {
+        let values = vec![1.0; weight.columns()];
+        let mut quantized = QuantizedRows::default();
+        self.quantize(&values, 1, weight.columns(), &mut quantized)?;
+        let mut sums = vec![0.0; weight.rows()];
+        let input = MatmulInput { values: &values, quantized: Some(&quantized), rows: 1 };
+        self.matmul(input, &mut [MatmulJob { weight, dst: &mut sums }])?;
+        Ok(sums)
     }
 
     /// Divides a job's tiles into shares. How does not change results.
@@ -371,6 +404,18 @@ impl Compute {
     }
 }
 
+/// Adds what the values of activation rows exceed those of their codes by, times the weight's row sums.
+fn add_shifts(shifts: &[f32], job: &mut MatmulJob<'_>) {
+    if !job.weight.is_coded() {
+        return;
+    }
+    for (shift, dst) in shifts.iter().zip(job.dst.chunks_exact_mut(job.weight.rows().max(1))) {
+        for (dst, sum) in dst.iter_mut().zip(job.weight.row_sums()) {
+            *dst += shift * sum;
+        }
+    }
+}
+
 fn check_job(input: &MatmulInput<'_>, job: &MatmulJob<'_>) -> Result<()> {
     let weight = job.weight;
     expect_len("results", input.rows * weight.rows(), job.dst.len())?;
@@ -380,6 +425,9 @@ fn check_job(input: &MatmulInput<'_>, job: &MatmulJob<'_>) -> Result<()> {
     let Some(x) = input.quantized else {
         return Err(Error::internal("a coded weight was given no quantized activations"));
     };
+    if !x.shifts.is_empty() {
+        expect_len("row sums", weight.rows(), weight.row_sums().len())?;
+    }
     expect_len("quantized rows", input.rows, x.rows())?;
     expect_len("quantized columns", weight.columns(), x.columns())
 }

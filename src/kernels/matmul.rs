@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use super::activations::{BLOCK, QuantizedRows};
+use super::activations::{ActivationPointers, BLOCK, NO_REST, QuantizedRows};
 use super::float16::f16_to_f32;
 use super::isa::{Isa, TilePointers};
 use super::matrix::CpuMatrix;
@@ -179,7 +179,7 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
     let x = matrix.x.pointers(BITS >= I::WIDE_FROM);
     let chunks = matrix.padded / BLOCK;
     let (low_bits, high_bits) = plane_bits(BITS);
-    let scale_bytes = if AFFINE { 16 } else { 8 };
+    let scale_bytes = scale_bytes(AFFINE);
     // SAFETY: the planes are as long as the layout says (checked when the matrix was made), and the activations are
     // padded to the widest group, so every chunk lies inside both.
     unsafe {
@@ -192,28 +192,84 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
                 fetch_ahead::<I>(&low, (matrix.padded, low_bits), chunk);
             }
             let w = unpack::<I, BITS>(&low, &high, chunk);
-            if SPLIT {
-                for half in 0..2 {
-                    let words = [w[4 * half], w[4 * half + 1], w[4 * half + 2], w[4 * half + 3]];
-                    let scales = group_scales::<I, AFFINE>(&scales, (2 * chunk + half) * scale_bytes);
-                    for (sum, &n) in sums.iter_mut().zip(columns) {
-                        let at = n * matrix.x.padded + chunk * BLOCK + 16 * half;
-                        let acc = I::dot16::<BITS>(I::zero_acc(), words, x.codes.add(at * x.code_bytes));
-                        let (total, step) = (*x.halves.add(at / 16), *x.scales.add(at / BLOCK));
-                        *sum = scaled::<I, BITS, AFFINE>(*sum, acc, (total, step), scales);
-                    }
-                }
-            } else {
-                let scales = group_scales::<I, AFFINE>(&scales, chunk * BLOCK / matrix.group * scale_bytes);
-                for (sum, &n) in sums.iter_mut().zip(columns) {
-                    let at = n * matrix.x.padded + chunk * BLOCK;
-                    let acc = I::dot32::<BITS>(w, x.codes.add(at * x.code_bytes));
-                    let (total, step) = (*x.totals.add(at / BLOCK), *x.scales.add(at / BLOCK));
-                    *sum = scaled::<I, BITS, AFFINE>(*sum, acc, (total, step), scales);
-                }
+            let scales = chunk_scales::<I, AFFINE, SPLIT>(&scales, chunk, matrix.group);
+            for (sum, &n) in sums.iter_mut().zip(columns) {
+                *sum =
+                    add_chunk::<I, BITS, AFFINE, SPLIT>(*sum, &w, &scales, &x, n * matrix.x.stride() + chunk * BLOCK);
+            }
+        }
+        if BITS >= I::WIDE_FROM {
+            return sums;
+        }
+        let mut chunk = NO_REST;
+        let mut unpacked = None;
+        for (sum, &n) in sums.iter_mut().zip(columns) {
+            // Mostly the same block in all rows.
+            if matrix.x.rests[n] != chunk {
+                chunk = matrix.x.rests[n];
+                unpacked = (chunk != NO_REST).then(|| {
+                    (
+                        unpack::<I, BITS>(&low, &high, chunk),
+                        chunk_scales::<I, AFFINE, SPLIT>(&scales, chunk, matrix.group),
+                    )
+                });
+            }
+            if let Some((w, scales)) = &unpacked {
+                let at = n * matrix.x.stride() + matrix.x.padded;
+                *sum = add_chunk::<I, BITS, AFFINE, SPLIT>(*sum, w, scales, &x, at);
             }
         }
         sums
+    }
+}
+
+/// The scales of 32 columns: of their group, or of their two.
+///
+/// # Safety
+/// The scale planes hold the chunk.
+#[inline(always)]
+unsafe fn chunk_scales<I: Isa, const AFFINE: bool, const SPLIT: bool>(
+    scales: &TilePointers,
+    chunk: usize,
+    group: usize,
+) -> [(I::F, I::F); 2] {
+    let bytes = scale_bytes(AFFINE);
+    // SAFETY: the caller's promise.
+    unsafe {
+        if SPLIT {
+            let at = |half| (2 * chunk + half) * bytes;
+            return [group_scales::<I, AFFINE>(scales, at(0)), group_scales::<I, AFFINE>(scales, at(1))];
+        }
+        [group_scales::<I, AFFINE>(scales, chunk * BLOCK / group * bytes); 2]
+    }
+}
+
+/// Adds the products of 32 columns with the activations at code `at`.
+///
+/// # Safety
+/// The processor has `I`, and the activations have that block.
+#[inline(always)]
+unsafe fn add_chunk<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT: bool>(
+    mut sum: I::F,
+    w: &[I::W; 8],
+    scales: &[(I::F, I::F); 2],
+    x: &ActivationPointers,
+    at: usize,
+) -> I::F {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let step = *x.scales.add(at / BLOCK);
+        if !SPLIT {
+            let acc = I::dot32::<BITS>(*w, x.codes.add(at * x.code_bytes));
+            return scaled::<I, BITS, AFFINE>(sum, acc, (*x.totals.add(at / BLOCK), step), scales[0]);
+        }
+        for (half, &scales) in scales.iter().enumerate() {
+            let words = [w[4 * half], w[4 * half + 1], w[4 * half + 2], w[4 * half + 3]];
+            let at = at + 16 * half;
+            let acc = I::dot16::<BITS>(I::zero_acc(), words, x.codes.add(at * x.code_bytes));
+            sum = scaled::<I, BITS, AFFINE>(sum, acc, (*x.halves.add(at / 16), step), scales);
+        }
+        sum
     }
 }
 
@@ -247,6 +303,11 @@ pub(super) const fn plane_bits(bits: usize) -> (usize, usize) {
         6 => (4, 2),
         _ => (8, 0),
     }
+}
+
+/// Bytes of a tile's scales of one group.
+pub(super) const fn scale_bytes(affine: bool) -> usize {
+    if affine { 16 } else { 8 }
 }
 
 /// # Safety

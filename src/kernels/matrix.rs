@@ -14,6 +14,7 @@ pub struct CpuMatrix {
     low: Vec<u32>,
     high: Vec<u32>,
     scales: Vec<u32>,
+    row_sums: Vec<f32>,
 }
 
 /// Collects the parts of a [`CpuMatrix`] in row order, into memory reserved once.
@@ -36,14 +37,15 @@ impl CpuMatrixBuilder {
         }
         if let PackedLayout::Coded { group, .. } = layout
             && !matches!(group, 16 | 32 | 64 | 128)
+            && group != columns.next_multiple_of(32)
         {
             return Err(Error::invalid_argument(format!(
-                "expected groups of 16, 32, 64 or 128 columns, found {group}"
+                "expected groups of 16, 32, 64 or 128 columns or of a whole row, found {group} of {columns}"
             )));
         }
         let [low, high, scales] = plane_words(layout, rows, columns);
-        let matrix =
-            CpuMatrix { layout, rows, columns, low: reserve(low)?, high: reserve(high)?, scales: reserve(scales)? };
+        let (low, high, scales) = (reserve(low)?, reserve(high)?, reserve(scales)?);
+        let matrix = CpuMatrix { layout, rows, columns, low, high, scales, row_sums: Vec::new() };
         Ok(Self { matrix, filled: 0 })
     }
 
@@ -81,6 +83,12 @@ impl CpuMatrixBuilder {
         matrix.scales.extend_from_slice(&part.scales);
         self.filled = filled;
         Ok(())
+    }
+
+    /// The layout.
+    #[must_use]
+    pub fn layout(&self) -> PackedLayout {
+        self.matrix.layout
     }
 
     /// Rows given so far.
@@ -130,6 +138,13 @@ fn reserve(words: usize) -> Result<Vec<u32>> {
 }
 
 impl CpuMatrix {
+    /// Bytes of a matrix `[rows, columns]`; `None` where this platform cannot have one of the size.
+    #[must_use]
+    pub fn bytes_of(layout: PackedLayout, rows: usize, columns: usize) -> Option<u64> {
+        let words = is_supported(layout, rows, columns).then(|| plane_words(layout, rows, columns))?;
+        Some(words.iter().map(|words| *words as u64 * 4).sum())
+    }
+
     /// A matrix of one part that holds all its rows.
     pub fn new(part: &PackedRows) -> Result<Self> {
         let mut builder = CpuMatrixBuilder::new(part.layout, part.rows, part.columns)?;
@@ -176,7 +191,18 @@ impl CpuMatrix {
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        4 * (self.low.capacity() + self.high.capacity() + self.scales.capacity())
+        4 * (self.low.capacity() + self.high.capacity() + self.scales.capacity() + self.row_sums.capacity())
+    }
+
+    /// The sums of the rows; empty unless they were given.
+    #[must_use]
+    pub fn row_sums(&self) -> &[f32] {
+        &self.row_sums
+    }
+
+    /// Keeps the sums of the rows, as products with whole rows of activations need them.
+    pub fn set_row_sums(&mut self, sums: Vec<f32>) {
+        self.row_sums = sums;
     }
 
     /// The planes `(low or dense, high, scales)`.

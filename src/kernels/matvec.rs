@@ -18,8 +18,8 @@ use std::arch::x86_64::{
     _mm512_shuffle_i32x4, _mm512_slli_epi16, _mm512_srli_epi16, _mm512_srlv_epi16, _mm512_xor_si512,
 };
 
-use super::activations::{ActivationPointers, BLOCK};
-use super::matmul::{CodedShare, plane_bits};
+use super::activations::{ActivationPointers, BLOCK, NO_REST};
+use super::matmul::{CodedShare, plane_bits, scale_bytes};
 use crate::quant::PackedLayout;
 
 /// How far ahead of their use codes are asked for.
@@ -71,6 +71,7 @@ unsafe fn coded_tiles<const BITS: usize, const AFFINE: bool, const SPLIT: bool>(
     let (low, high, scales) = share.weight.planes();
     let (low_bits, high_bits) = plane_bits(BITS);
     let x = share.x.pointers(false);
+    let rest = (share.x.rests[0], share.x.padded / BLOCK);
     for index in share.tiles.clone() {
         let tile = Tile {
             low: low.as_ptr().cast::<u8>().add(index * padded * low_bits / 2),
@@ -80,18 +81,13 @@ unsafe fn coded_tiles<const BITS: usize, const AFFINE: bool, const SPLIT: bool>(
             group,
         };
         let mut sums = [0f32; 4];
-        _mm_storeu_ps(sums.as_mut_ptr(), tile_sums::<BITS, AFFINE, SPLIT>(&tile, &x));
+        _mm_storeu_ps(sums.as_mut_ptr(), tile_sums::<BITS, AFFINE, SPLIT>(&tile, &x, rest));
         let rows = 4 * index..(4 * index + 4).min(share.weight.rows());
         std::ptr::copy_nonoverlapping(sums.as_ptr(), share.dst.values.add(rows.start), rows.len());
     }
 }
 
-/// Bytes of a tile's scales of one group.
-const fn scale_bytes(affine: bool) -> usize {
-    if affine { 16 } else { 8 }
-}
-
-/// The sums of a tile's four rows.
+/// The sums of a tile's four rows; the activations' block `rest_at` is the rest of block `rest`.
 ///
 /// # Safety
 /// As [`coded_row`]; the pointers are those of a tile.
@@ -99,37 +95,57 @@ const fn scale_bytes(affine: bool) -> usize {
 unsafe fn tile_sums<const BITS: usize, const AFFINE: bool, const SPLIT: bool>(
     tile: &Tile,
     x: &ActivationPointers,
+    (rest, rest_at): (usize, usize),
 ) -> __m128 {
-    let (low_bits, high_bits) = plane_bits(BITS);
-    let (low_step, high_step) = (4 * BLOCK * low_bits / 8, 4 * BLOCK * high_bits / 8);
-    let first = _mm512_set_epi32(6, 6, 6, 6, 4, 4, 4, 4, 2, 2, 2, 2, 0, 0, 0, 0);
-    let second = _mm512_set_epi32(7, 7, 7, 7, 5, 5, 5, 5, 3, 3, 3, 3, 1, 1, 1, 1);
+    let low_step = 4 * BLOCK * plane_bits(BITS).0 / 8;
     let mut sum = _mm_setzero_ps();
     for chunk in 0..tile.chunks {
         let low = tile.low.add(chunk * low_step);
         for line in 0..low_step.div_ceil(64) {
             _mm_prefetch::<_MM_HINT_T0>(low.wrapping_add(FETCH_AHEAD + 64 * line).cast());
         }
-        let w = codes::<BITS>(low, tile.high.wrapping_add(chunk * high_step));
-        let activations = _mm512_castsi256_si512(_mm256_loadu_si256(x.codes.add(chunk * BLOCK).cast()));
-        let acc = _mm512_dpbusd_epi32(_mm512_setzero_si512(), w[0], _mm512_permutexvar_epi32(first, activations));
-        let acc = _mm512_dpbusd_epi32(acc, w[1], _mm512_permutexvar_epi32(second, activations));
-        let halves = [_mm512_castsi512_si256(acc), _mm512_extracti64x4_epi64::<1>(acc)];
-        let step = _mm_set1_ps(*x.scales.add(chunk));
-        if SPLIT {
-            for (half, sums) in halves.into_iter().enumerate() {
-                let dot = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
-                let total = _mm_set1_ps(*x.halves.add(2 * chunk + half));
-                let scales = tile.scales.add((2 * chunk + half) * scale_bytes(AFFINE));
-                sum = scaled::<BITS, AFFINE>(sum, dot, (total, step), scales);
-            }
-        } else {
-            let sums = _mm256_add_epi32(halves[0], halves[1]);
-            let dot = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
-            let total = _mm_set1_ps(*x.totals.add(chunk));
-            let scales = tile.scales.add(chunk * BLOCK / tile.group * scale_bytes(AFFINE));
-            sum = scaled::<BITS, AFFINE>(sum, dot, (total, step), scales);
-        }
+        sum = add_chunk::<BITS, AFFINE, SPLIT>(sum, tile, chunk, x, chunk);
+    }
+    if rest != NO_REST {
+        sum = add_chunk::<BITS, AFFINE, SPLIT>(sum, tile, rest, x, rest_at);
+    }
+    sum
+}
+
+/// Adds the products of chunk `chunk` with block `block` of the activations.
+///
+/// # Safety
+/// As [`tile_sums`]; the chunk and the block exist.
+#[inline(always)]
+unsafe fn add_chunk<const BITS: usize, const AFFINE: bool, const SPLIT: bool>(
+    mut sum: __m128,
+    tile: &Tile,
+    chunk: usize,
+    x: &ActivationPointers,
+    block: usize,
+) -> __m128 {
+    let (low_bits, high_bits) = plane_bits(BITS);
+    let (low_step, high_step) = (4 * BLOCK * low_bits / 8, 4 * BLOCK * high_bits / 8);
+    let first = _mm512_set_epi32(6, 6, 6, 6, 4, 4, 4, 4, 2, 2, 2, 2, 0, 0, 0, 0);
+    let second = _mm512_set_epi32(7, 7, 7, 7, 5, 5, 5, 5, 3, 3, 3, 3, 1, 1, 1, 1);
+    let w = codes::<BITS>(tile.low.add(chunk * low_step), tile.high.wrapping_add(chunk * high_step));
+    let activations = _mm512_castsi256_si512(_mm256_loadu_si256(x.codes.add(block * BLOCK).cast()));
+    let acc = _mm512_dpbusd_epi32(_mm512_setzero_si512(), w[0], _mm512_permutexvar_epi32(first, activations));
+    let acc = _mm512_dpbusd_epi32(acc, w[1], _mm512_permutexvar_epi32(second, activations));
+    let halves = [_mm512_castsi512_si256(acc), _mm512_extracti64x4_epi64::<1>(acc)];
+    let step = _mm_set1_ps(*x.scales.add(block));
+    if !SPLIT {
+        let sums = _mm256_add_epi32(halves[0], halves[1]);
+        let dot = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
+        let total = _mm_set1_ps(*x.totals.add(block));
+        let scales = tile.scales.add(chunk * BLOCK / tile.group * scale_bytes(AFFINE));
+        return scaled::<BITS, AFFINE>(sum, dot, (total, step), scales);
+    }
+    for (half, sums) in halves.into_iter().enumerate() {
+        let dot = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
+        let total = _mm_set1_ps(*x.halves.add(2 * block + half));
+        let scales = tile.scales.add((2 * chunk + half) * scale_bytes(AFFINE));
+        sum = scaled::<BITS, AFFINE>(sum, dot, (total, step), scales);
     }
     sum
 }

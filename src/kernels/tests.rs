@@ -64,6 +64,11 @@ fn layouts() -> Vec<PackedLayout> {
     layouts
 }
 
+/// Signed bytes with one scale a row.
+fn whole_rows(columns: usize) -> PackedLayout {
+    PackedLayout::Coded { codes: Codes::B8, group: columns.next_multiple_of(32), affine: false }
+}
+
 /// Rows, columns, activation rows: whole and broken tiles, blocks and groups.
 const SIZES: &[(usize, usize, usize)] = &[
     (1, 32, 60),
@@ -119,14 +124,18 @@ fn as_quantized(x: &[f32], n: usize, columns: usize) -> Vec<f32> {
 fn every_layout_multiplies_as_its_unpacked_weights_do() {
     let mut failures = Vec::new();
     let mut cases = 0;
-    for layout in layouts() {
+    // Rows with one scale are groups of another size for each number of columns.
+    for layout in layouts().into_iter().map(Some).chain([None]) {
         for &(rows, columns, n) in SIZES {
+            let layout = layout.unwrap_or_else(|| whole_rows(columns));
             let mut random = Random(rows as u64 * 1000 + columns as u64);
             let packed = random_matrix(layout, rows, columns, &mut random);
             let mut weights = vec![0f32; rows * columns];
             unpack_rows(&packed, &mut weights).unwrap();
             let weight = CpuMatrix::new(&packed).unwrap();
-            let x = random.floats(n * columns);
+            let mut x = random.floats(n * columns);
+            // Some rows have a value that dwarfs the others.
+            x.chunks_exact_mut(columns).skip(n / 2).step_by(3).for_each(|row| row[columns / 3] = 300.0);
             let coded = matches!(layout, PackedLayout::Coded { .. });
             let exact = reference_matmul(&x, &weights, columns);
             // With the activations that the kernels see, only float rounding is left.
@@ -148,6 +157,44 @@ fn every_layout_multiplies_as_its_unpacked_weights_do() {
         }
     }
     assert!(failures.is_empty(), "{} of {cases}:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn whole_rows_of_activations_are_bytes_around_a_zero_point() {
+    for &(rows, columns, n) in SIZES {
+        let mut random = Random(columns as u64);
+        let packed = random_matrix(whole_rows(columns), rows, columns, &mut random);
+        let mut weights = vec![0f32; rows * columns];
+        unpack_rows(&packed, &mut weights).unwrap();
+        // Far from symmetric, with exact zeros.
+        let x: Vec<f32> =
+            random.floats(n * columns).into_iter().map(|x| if x < -1.0 { 0.0 } else { x + 2.0 }).collect();
+        for kernels in Kernels::available() {
+            let compute = Compute::with_kernels(kernels, 1).unwrap();
+            let mut weight = CpuMatrix::new(&packed).unwrap();
+            let mut quantized = QuantizedRows::default();
+            compute.quantize_whole(&x, n, columns, &mut quantized).unwrap();
+            let mut found = vec![f32::NAN; n * rows];
+            let input = MatmulInput { values: &x, quantized: Some(&quantized), rows: n };
+            let refused = compute.matmul(input, &mut [MatmulJob { weight: &weight, dst: &mut found }]);
+            assert!(refused.is_err(), "products need the row sums");
+            weight.set_row_sums(compute.row_sums(&weight).unwrap());
+            compute.matmul(input, &mut [MatmulJob { weight: &weight, dst: &mut found }]).unwrap();
+            let wide = kernels.activation_bits(weight.layout()) == 16;
+            let seen: Vec<f32> =
+                (0..n * columns).map(|i| quantized.value(i / columns, i % columns, wide) as f32).collect();
+            for (x, seen) in x.chunks_exact(columns).zip(seen.chunks_exact(columns)) {
+                let high = x.iter().fold(0f32, |high, x| high.max(*x));
+                let step = high / 254.0;
+                for (x, seen) in x.iter().zip(seen) {
+                    assert!((x - seen).abs() <= 0.501 * step, "{}: {x} became {seen}", kernels.name());
+                    assert!(*x != 0.0 || seen.abs() < 1e-5 * step, "zero became {seen}");
+                }
+            }
+            let error = nmse(&reference_matmul(&seen, &weights, columns), &found);
+            assert!(error < 1e-9, "{} {rows}x{columns}x{n}: {error:e}", kernels.name());
+        }
+    }
 }
 
 #[test]
@@ -223,6 +270,17 @@ fn extreme_codes_multiply_exactly() {
 }
 
 #[test]
+fn values_that_dwarf_the_others_cost_them_no_precision() {
+    let mut x = Random(13).floats(3 * 1536);
+    (x[1536 + 5], x[3 * 1536 - 1]) = (1000.0, -3000.0);
+    let seen = as_quantized(&x, 3, 1536);
+    for (index, (x, seen)) in x.iter().zip(seen).enumerate() {
+        // The steps of a block without them are at most 3 / 127 wide.
+        assert!((x - seen).abs() < 0.013, "value {index}: {x} became {seen}");
+    }
+}
+
+#[test]
 fn quantized_rows_are_equal_in_every_instruction_set() {
     let mut random = Random(11);
     let mut x = random.floats(3 * 100);
@@ -236,7 +294,7 @@ fn quantized_rows_are_equal_in_every_instruction_set() {
         if first.rows == 0 {
             *first = rows;
         } else {
-            assert_eq!((&first.narrow, &first.wide), (&rows.narrow, &rows.wide));
+            assert_eq!((&first.narrow, &first.wide, &first.rests), (&rows.narrow, &rows.wide, &rows.rests));
         }
     }
 }

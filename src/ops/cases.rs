@@ -201,7 +201,8 @@ impl Random {
     }
 }
 
-/// Every layout that a file's format is packed into, and the affine ones of our own quantizer.
+/// Every layout that a file's format is packed into, the affine ones of our own quantizer, and rows of 576 columns with one
+/// scale.
 #[must_use]
 pub fn layouts() -> Vec<PackedLayout> {
     let coded = |codes, group, affine| PackedLayout::Coded { codes, group, affine };
@@ -221,6 +222,12 @@ pub fn layouts() -> Vec<PackedLayout> {
         coded(Codes::B4, 64, true),
         coded(Codes::B6, 64, true),
         coded(Codes::B8, 64, true),
+        coded(Codes::B2, 32, true),
+        coded(Codes::B3, 32, true),
+        coded(Codes::B4, 128, true),
+        coded(Codes::B6, 32, true),
+        coded(Codes::B8, 32, true),
+        coded(Codes::B8, 576, false),
     ]
 }
 
@@ -271,7 +278,7 @@ pub fn embed_cases() -> Result<Vec<Case>> {
         Ok(case(format!("embed {} {rows}x{columns}", layout.name()), Embed, vec![ids, table], tokens.len()))
     };
     for layout in layouts() {
-        cases.push(cx(layout, 37, 576, &[0, 36, 3, 5, 30], &mut random)?);
+        cases.push(cx(layout, 37, layout.padded_columns(576), &[0, 36, 3, 5, 30], &mut random)?);
     }
     cases.push(cx(PackedLayout::F32, 9, 33, &[8, 1], &mut random)?);
     cases.push(cx(PackedLayout::F16, 9, 35, &[8, 1], &mut random)?);
@@ -346,7 +353,7 @@ pub fn linear_cases() -> Result<Vec<Case>> {
     let (q4, q6) = (coded(Codes::B4, 32, true), coded(Codes::B6, 16, false));
     for layout in layouts() {
         for tokens in [1, 3, 17] {
-            cases.push(linear_case(Linear::PLAIN, &[layout], &[70], (576, tokens), random)?);
+            cases.push(linear_case(Linear::PLAIN, &[layout], &[70], (layout.padded_columns(576), tokens), random)?);
         }
     }
     for tokens in [1, 2, 4, 5, 16, 33, 64, 65] {
@@ -526,6 +533,11 @@ pub fn small_cases(graph: &Graph, layouts: &[PackedLayout]) -> Result<Vec<Case>>
     Ok(cases)
 }
 
+/// Columns of small matrices, `columns` or more: whole groups of each layout.
+fn whole_groups(layouts: &[PackedLayout], columns: usize) -> usize {
+    layouts.iter().fold(columns, |columns, layout| columns.max(layout.padded_columns(columns)))
+}
+
 /// `None` for operations that only copy.
 fn small_case(
     op: &dyn Operator,
@@ -536,7 +548,7 @@ fn small_case(
     let width = widths.first().copied().unwrap_or(1);
     if let Some(op) = op.downcast_ref::<Linear>() {
         let matrices = op.split(stored)?.matrices.iter().flatten().copied().collect::<Vec<_>>();
-        let columns = if width.is_multiple_of(32) { columns } else { 33 };
+        let columns = if width.is_multiple_of(32) { whole_groups(&matrices, columns) } else { 33 };
         let rows =
             if op.gate.is_some() { vec![12; matrices.len()] } else { (0..matrices.len()).map(|i| 12 + i).collect() };
         return linear_case(*op, &matrices, &rows, (columns, tokens), random).map(Some);
@@ -546,7 +558,7 @@ fn small_case(
     }
     if let (Some(_), [_, Some(layout)]) = (op.downcast_ref::<Embed>(), stored) {
         let ids = CaseInput::Tensor(Tensor::u32([tokens], (0..tokens as u32).collect())?);
-        let inputs = vec![ids, random.matrix(*layout, 12, 256)?];
+        let inputs = vec![ids, random.matrix(*layout, 12, whole_groups(&[*layout], 256))?];
         return Ok(Some(case(format!("embed {}", layout.name()), Embed, inputs, tokens)));
     }
     if let Some(op) = op.downcast_ref::<RmsNorm>() {

@@ -6,6 +6,7 @@ use crate::backend::{Executable, KvType, LoadRequest, OpenOptions, reference};
 use crate::graph::{CacheSpec, GraphBuilder};
 use crate::ops::*;
 use crate::quant::{PackedLayout, block_format_by_name};
+use crate::quantize::Activations;
 use futures::executor::block_on;
 use std::sync::Arc;
 
@@ -65,7 +66,13 @@ fn logits(graph: Graph) -> Vec<f32> {
     let f32_format = block_format_by_name("f32").unwrap();
     let layouts = vec![PackedLayout::F32; graph.weights.len()];
     let weights = graph.weights.clone();
-    let request = LoadRequest { graph: Arc::new(graph), layouts, capacity: 8, kv_type: KvType::F32 };
+    let request = LoadRequest {
+        graph: Arc::new(graph),
+        layouts,
+        capacity: 8,
+        kv_type: KvType::F32,
+        activations: Activations::Blocks,
+    };
     let mut model: Box<dyn Executable> = block_on(reference::open(OpenOptions::default(), request)).unwrap();
     for (index, weight) in weights.iter().enumerate() {
         let mut state =

@@ -30,13 +30,21 @@ impl KvType {
         }
     }
 
-    /// Bytes of the key, or of the value, of one head at one position. Bytes come in eights, their scales in pairs.
+    /// Bytes of the key, or of the value, of one head at one position.
     #[must_use]
     pub fn row_bytes(self, head_dim: usize) -> usize {
+        let [elements, scales] = self.row_parts(head_dim);
+        elements.saturating_add(scales)
+    }
+
+    /// Of these bytes, those of the elements and those of scales, which lie behind the elements of all heads and positions
+    /// where a cache is one buffer. Bytes come in eights, their scales in pairs.
+    #[must_use]
+    pub fn row_parts(self, head_dim: usize) -> [usize; 2] {
         match self {
-            Self::F16 => head_dim.saturating_mul(2),
-            Self::F32 => head_dim.saturating_mul(4),
-            Self::Q8 => (head_dim.div_ceil(8) + head_dim.div_ceil(2 * KV_BLOCK)) * 8,
+            Self::F16 => [head_dim.saturating_mul(2), 0],
+            Self::F32 => [head_dim.saturating_mul(4), 0],
+            Self::Q8 => [head_dim.div_ceil(8) * 8, head_dim.div_ceil(2 * KV_BLOCK) * 8],
         }
     }
 

@@ -8,6 +8,7 @@ mod block;
 mod kv;
 mod pack;
 mod packed;
+mod quantize;
 
 mod bf16;
 mod f16;
@@ -30,7 +31,7 @@ mod tests;
 
 pub use block::{BlockFormat, Dequantize, Quantize, Unpack};
 pub use kv::{KV_BLOCK, KvType, quantize_kv};
-pub use pack::{pack_rows, unpack_row, unpack_rows};
+pub use pack::{pack_rows, pack_rows_as, unpack_row, unpack_rows};
 pub use packed::{Codes, PackedLayout, PackedRows};
 
 /// Every block format, by ggml's type number.

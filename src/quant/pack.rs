@@ -5,6 +5,7 @@ use half::f16;
 
 use super::block::BlockFormat;
 use super::packed::{PackedLayout, PackedRows};
+use super::quantize::quantize_row;
 use crate::error::{Error, Result};
 
 /// Rows whose codes lie together.
@@ -23,8 +24,39 @@ pub fn pack_rows(format: &BlockFormat, bytes: &[u8], rows: usize, columns: usize
     match format.layout {
         PackedLayout::F32 => pack_f32(format, bytes, row_bytes, &mut packed),
         PackedLayout::F16 => pack_f16(bytes, row_bytes, &mut packed),
-        PackedLayout::Coded { .. } => pack_coded(format, bytes, row_bytes, &mut packed)?,
+        PackedLayout::Coded { .. } => {
+            let unpack =
+                format.unpack.ok_or_else(|| Error::internal(format!("{} has no codes to pack", format.name)))?;
+            pack_coded(bytes, row_bytes, &mut packed, unpack)?;
+        }
     }
+    Ok(packed)
+}
+
+/// As [`pack_rows`], into `layout`: the one of the format, or another that the rows are quantized to anew.
+///
+/// Fails as [`pack_rows`] does, for weights that cannot be quantized (not finite, scales beyond f16), and for a layout
+/// that weights are not quantized to.
+pub fn pack_rows_as(
+    layout: PackedLayout,
+    format: &BlockFormat,
+    bytes: &[u8],
+    rows: usize,
+    columns: usize,
+) -> Result<PackedRows> {
+    if layout == format.layout {
+        return pack_rows(format, bytes, rows, columns);
+    }
+    let row_bytes = checked_row_bytes(format, bytes.len(), rows, columns)?;
+    let mut packed = PackedRows::zeros(layout, rows, columns)?;
+    if rows == 0 || columns == 0 {
+        return Ok(packed);
+    }
+    let mut values = vec![0.0; columns];
+    pack_coded(bytes, row_bytes, &mut packed, |bytes, codes, groups| {
+        (format.dequantize)(bytes, &mut values);
+        quantize_row(layout, &values, codes, groups)
+    })?;
     Ok(packed)
 }
 
@@ -96,9 +128,15 @@ fn pack_f16(bytes: &[u8], row_bytes: usize, packed: &mut PackedRows) {
     }
 }
 
-fn pack_coded(format: &BlockFormat, bytes: &[u8], row_bytes: usize, packed: &mut PackedRows) -> Result<()> {
-    let (PackedLayout::Coded { codes: width, group, affine }, Some(unpack)) = (packed.layout, format.unpack) else {
-        return Err(Error::internal(format!("{} has no codes to pack", format.name)));
+/// Packs rows whose codes, and scale and bias of each group, `split` tells from the bytes of a row.
+fn pack_coded(
+    bytes: &[u8],
+    row_bytes: usize,
+    packed: &mut PackedRows,
+    mut split: impl FnMut(&[u8], &mut [i8], &mut [(f32, f32)]) -> Result<()>,
+) -> Result<()> {
+    let PackedLayout::Coded { codes: width, group, affine } = packed.layout else {
+        return Err(Error::internal(format!("{} has no codes", packed.layout.name())));
     };
     let padded = packed.layout.padded_columns(packed.columns);
     let (low_bits, high_bits) = width.planes();
@@ -108,7 +146,7 @@ fn pack_coded(format: &BlockFormat, bytes: &[u8], row_bytes: usize, packed: &mut
     let mut groups = vec![(0.0, 0.0); padded / group];
     for (tile, bytes) in bytes.chunks(row_bytes * TILE).enumerate() {
         for (row, bytes) in bytes.chunks_exact(row_bytes).enumerate() {
-            unpack(bytes, &mut codes, &mut groups)?;
+            split(bytes, &mut codes, &mut groups)?;
             put_codes(low_bits, 0, &codes, part(&mut packed.low, tile, low_tile), row);
             put_codes(high_bits, low_bits, &codes, part(&mut packed.high, tile, high_tile), row);
             put_scales(affine, &groups, part(&mut packed.scales, tile, scale_tile), row)?;

@@ -47,7 +47,7 @@ pub enum PackedLayout {
     Coded {
         /// Width of a code.
         codes: Codes,
-        /// Columns that share a scale: 16, 32, 64 or 128.
+        /// Columns that share a scale: 16, 32, 64 or 128, or a whole row padded to 32.
         group: usize,
         /// Whether each group has a bias of its own.
         affine: bool,
@@ -125,7 +125,8 @@ impl PackedLayout {
                 let rows = rows.next_multiple_of(4);
                 let (low, high) = codes.planes();
                 let scale = if affine { 4 } else { 2 };
-                [rows * columns * low / 8, rows * columns * high / 8, rows * columns / group * scale]
+                // Rows come last, so that nothing passes the bytes themselves: addresses may have 32 bits.
+                [rows * (columns * low / 8), rows * (columns * high / 8), rows * (columns / group * scale)]
             }
         }
     }

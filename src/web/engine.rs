@@ -129,6 +129,18 @@ fn facts(model: &LoadedModel) -> Value {
             Some(error) => json!({ "kernel": test.kernel, "ok": false, "error": error }),
         })
         .collect();
+    let matrices: Map<String, Value> = diagnostics
+        .weights
+        .matrices
+        .into_iter()
+        .map(|share| (share.layout, json!({ "count": share.matrices, "bytes": share.bytes })))
+        .collect();
+    let weights = json!({
+        "quantization": diagnostics.weights.quantization,
+        "reason": diagnostics.weights.reason,
+        "bytes": diagnostics.weights.bytes,
+        "matrices": matrices,
+    });
     json!({
         "backend": name_for_js(diagnostics.backend),
         "reason": diagnostics.reason,
@@ -138,6 +150,7 @@ fn facts(model: &LoadedModel) -> Value {
         "variants": variants,
         "selfTest": self_test,
         "contextTokens": model.info().capacity,
+        "weights": weights,
     })
 }
 
@@ -198,6 +211,7 @@ fn event_json(event: Event) -> JsResult<Value> {
         Event::Prompt { done, total } => json!({ "event": "prompt", "done": done, "total": total }),
         Event::Piece(piece) => json!({ "event": "piece", "piece": piece }),
         Event::Thought(piece) => json!({ "event": "thought", "piece": piece }),
+        Event::Logprob(entry) => json!({ "event": "logprob", "entry": entry }),
         Event::ToolCall(delta) => json!({ "event": "toolCall", "delta": delta }),
         Event::Mask { accepted } => json!({ "event": "mask", "accepted": accepted }),
         Event::Done(result) => json!({ "event": "done", "result": result_json(*result)? }),

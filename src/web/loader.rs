@@ -1,11 +1,12 @@
 //! The loader for JS: says what it needs as JSON and is given bytes.
 
-use super::clock;
 use super::engine::Engine;
 use super::error::JsResult;
 use super::options::{LoaderOptions, parse};
 use super::slot::Slot;
-use crate::engine::{self, Need};
+use super::{clock, name_for_js};
+use crate::backend::Machine;
+use crate::engine::{self, Need, Outlook};
 use crate::error::Error;
 use serde_json::json;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -50,6 +51,28 @@ impl Loader {
     /// They are not what a model file holds there.
     pub fn supply(&self, bytes: &[u8]) -> JsResult<()> {
         Ok(self.0.with(|loader| loader.supply(bytes))??)
+    }
+
+    /// What the model would take on a machine, given and answered as JSON.
+    ///
+    /// # Errors
+    /// A header is missing, or the model is of an unknown kind.
+    pub fn plan(&self, machine: &str) -> JsResult<String> {
+        let machine: Machine = parse(machine)?;
+        let outlook = self.0.with(|loader| loader.outlook(&machine))??;
+        let Outlook { rejected, memory, fault, .. } = &outlook;
+        let rejected: Vec<_> =
+            rejected.iter().map(|row| json!({ "backend": name_for_js(&row.backend), "reason": row.reason })).collect();
+        let value = json!({
+            "backend": name_for_js(outlook.backend),
+            "rejected": rejected,
+            "quantization": outlook.quantization,
+            "contextTokens": outlook.context_tokens,
+            "memory": { "weights": memory.weights_bytes, "kv": memory.kv_bytes, "scratch": memory.scratch_bytes, "total": memory.total() },
+            "fault": fault.as_ref().map(|fault| json!({ "code": fault.code(), "message": fault.message() })),
+            "fileBytes": outlook.file_bytes,
+        });
+        Ok(value.to_string())
     }
 
     /// Opens a device and plans the model on it.

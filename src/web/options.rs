@@ -21,6 +21,7 @@ pub struct LoaderOptions {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct EngineOptions {
     kv_cache: String,
+    quantization: String,
     max_context_tokens: Option<usize>,
     max_memory_bytes: Option<u64>,
     threads: Option<usize>,
@@ -47,6 +48,7 @@ impl LoaderOptions {
         let config = EdgeConfig {
             backend: self.backend.parse()?,
             kv_cache: engine.kv_cache.parse()?,
+            quantization: engine.quantization.parse()?,
             max_context_tokens: engine.max_context_tokens.unwrap_or(0),
             max_memory_bytes: engine.max_memory_bytes.unwrap_or(0),
             threads: engine.threads.unwrap_or(0),

@@ -6,6 +6,8 @@ mod gguf;
 mod hostile;
 mod hostile_models;
 mod oracle;
+mod outlook;
+mod quantize;
 mod structured;
 mod support;
 mod tidy;

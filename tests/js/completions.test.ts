@@ -6,7 +6,7 @@ import { chatCompletions } from '../../js/completions.js';
 import { EdgeError } from '../../js/errors.js';
 import type { ChatBody, ChatCompletionChunk } from '../../js/openai-types.js';
 import { TokenStreamSource } from '../../js/stream.js';
-import type { ChatMessage, ChatOptions, FinishReason, GenerateResult, TokenLogprob } from '../../js/types.js';
+import type { ChatMessage, ChatOptions, FinishReason, GenerateResult, TokenLogprob, ToolCall, ToolCallDelta } from '../../js/types.js';
 
 const MESSAGES = [{ role: 'user', content: 'Hello' }];
 
@@ -14,17 +14,21 @@ interface Script {
   pieces?: string[];
   finishReason?: FinishReason;
   logprobs?: TokenLogprob[];
+  thoughts?: string[];
+  calls?: ToolCallDelta[];
   failure?: unknown;
 }
 
 /** Completions of an engine that says `pieces`; `asked` records what it was asked. */
-function scripted({ pieces = ['Hi', ' there'], finishReason = 'stop', logprobs, failure }: Script = {}) {
+function scripted({ pieces = ['Hi', ' there'], finishReason = 'stop', logprobs, thoughts, calls = [], failure }: Script = {}) {
   const asked: { messages: readonly ChatMessage[]; options: ChatOptions }[] = [];
   const cancelled: number[] = [];
-  const completions = chatCompletions((messages, options = {}) => {
+  const completions = chatCompletions((messages, { onReasoning, onToolCallDelta, onLogprob, ...options } = {}) => {
     asked.push({ messages, options });
+    const toolCalls = callsOf(calls);
     const result = {
       text: pieces.join(''), finishReason, tokens: new Uint32Array(pieces.length), ...(logprobs ? { logprobs } : {}),
+      ...(thoughts ? { reasoning: thoughts.join('') } : {}), ...(toolCalls.length > 0 ? { toolCalls } : {}),
       usage: { promptTokens: 7, completionTokens: pieces.length, cachedTokens: 3 },
     } as unknown as GenerateResult;
     const number = asked.length;
@@ -33,15 +37,27 @@ function scripted({ pieces = ['Hi', ' there'], finishReason = 'stop', logprobs, 
     void (async () => {
       await null;
       if (failure) return source.fail(failure);
-      for (const piece of pieces) {
+      for (const thought of thoughts ?? []) onReasoning?.(thought);
+      for (const [index, piece] of pieces.entries()) {
+        if (logprobs?.[index]) onLogprob?.(logprobs[index]);
         source.push(piece);
         await new Promise((resolve) => { setTimeout(resolve, 2); });
       }
+      for (const delta of calls) onToolCallDelta?.(delta);
       return source.finish(result);
     })();
     return source.stream;
   }, () => 'tiny');
   return { completions, asked, cancelled };
+}
+
+function callsOf(deltas: readonly ToolCallDelta[]): ToolCall[] {
+  const calls: ToolCall[] = [];
+  for (const { index, id = '', name = '', argumentsDelta } of deltas) {
+    const call = (calls[index] ??= { id, type: 'function', function: { name, arguments: '' } });
+    call.function.arguments += argumentsDelta;
+  }
+  return calls;
 }
 
 async function chunksOf(body: Partial<ChatBody>, script: Script = {}): Promise<ChatCompletionChunk[]> {
@@ -112,21 +128,25 @@ test('several_answers_follow_each_other_with_seeds_of_their_own_and_the_prompt_c
   assert.equal(chunks.filter(({ choices }) => choices[0]?.delta.role === 'assistant').length, 2);
 });
 
+const TOOL = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } };
+const CALL = { id: 'call00001', type: 'function', function: { name: 'weather', arguments: '{}' } };
+
 test('every_field_arrives_as_its_option', async () => {
   const { completions, asked } = scripted();
   const control = new AbortController();
   await completions.create({
     messages: [
       { role: 'developer', content: [{ type: 'text', text: 'Be' }, { type: 'text', text: ' brief' }] }, { role: 'user', content: 'Hi', name: 'Ada' },
-      { role: 'assistant', content: null },
+      { role: 'assistant', content: null }, { role: 'assistant', content: null, tool_calls: [CALL] }, { role: 'tool', content: '21', tool_call_id: 'call00001' },
     ],
-    temperature: 0, top_p: 0.5, top_k: 3, min_p: 0.1, repeat_penalty: 1.1, frequency_penalty: 0.2, presence_penalty: 0.3, seed: 1, stop: ['x'],
+    tools: [TOOL], tool_choice: 'auto', response_format: { type: 'json_object' }, temperature: 0, top_p: 0.5, top_k: 3, min_p: 0.1, repeat_penalty: 1.1, frequency_penalty: 0.2, presence_penalty: 0.3, seed: 1, stop: ['x'],
     logprobs: true, top_logprobs: 2, logit_bias: { 7: -1 }, max_tokens: 9, max_completion_tokens: 8, chat_template_kwargs: { enable_thinking: false },
   }, { signal: control.signal });
   assert.deepEqual(asked, [{
-    messages: [{ role: 'system', content: [{ type: 'text', text: 'Be' }, { type: 'text', text: ' brief' }] }, { role: 'user', content: 'Hi', name: 'Ada' }, { role: 'assistant', content: '' }],
+    messages: [{ role: 'system', content: [{ type: 'text', text: 'Be' }, { type: 'text', text: ' brief' }] }, { role: 'user', content: 'Hi', name: 'Ada' },
+      { role: 'assistant', content: '' }, { role: 'assistant', content: null, tool_calls: [CALL] }, { role: 'tool', content: '21', tool_call_id: 'call00001' }],
     options: {
-      temperature: 0, topP: 0.5, topK: 3, minP: 0.1, repeatPenalty: 1.1, frequencyPenalty: 0.2, presencePenalty: 0.3, seed: 1, stop: ['x'],
+      tools: [TOOL], toolChoice: 'auto', responseFormat: { type: 'json_object' }, temperature: 0, topP: 0.5, topK: 3, minP: 0.1, repeatPenalty: 1.1, frequencyPenalty: 0.2, presencePenalty: 0.3, seed: 1, stop: ['x'],
       logprobs: true, topLogprobs: 2, logitBias: { 7: -1 }, maxTokens: 8, chatTemplateKwargs: { enable_thinking: false }, signal: control.signal,
     },
   }]);
@@ -165,6 +185,49 @@ test('errors_of_the_engine_name_the_field_and_a_stream_with_one_does_not_begin',
   await assert.rejects(scripted({ failure: other }).completions.create({ messages: MESSAGES, stream: true }), (error) => error === other);
 });
 
+const CALLS: ToolCallDelta[] = [
+  { index: 0, id: 'call00001', name: 'weather', argumentsDelta: '' }, { index: 0, argumentsDelta: '{"city":' }, { index: 0, argumentsDelta: '"Oslo"}' },
+  { index: 1, id: 'call00002', name: 'time', argumentsDelta: '{}' },
+];
+
+test('calls_of_tools_are_told_whole_and_as_deltas', async () => {
+  const script: Script = { pieces: [], calls: CALLS, finishReason: 'tool_calls' };
+  const { choices: [choice] } = await scripted(script).completions.create({ messages: MESSAGES, tools: [] });
+  assert.deepEqual(choice, {
+    index: 0, logprobs: null, finish_reason: 'tool_calls',
+    message: { role: 'assistant', content: null, refusal: null, tool_calls: [
+      { id: 'call00001', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } },
+      { id: 'call00002', type: 'function', function: { name: 'time', arguments: '{}' } },
+    ] },
+  });
+  assert.deepEqual((await chunksOf({}, script)).flatMap(({ choices: [part] }) => part?.delta.tool_calls ?? []), [
+    { index: 0, id: 'call00001', type: 'function', function: { name: 'weather', arguments: '' } },
+    { index: 0, function: { arguments: '{"city":' } },
+    { index: 0, function: { arguments: '"Oslo"}' } },
+    { index: 1, id: 'call00002', type: 'function', function: { name: 'time', arguments: '{}' } },
+  ]);
+  const { choices: [cut] } = await scripted({ ...script, finishReason: 'length', pieces: ['Well'] }).completions.create({ messages: MESSAGES });
+  assert.deepEqual([cut?.finish_reason, cut?.message.content, cut?.message.tool_calls?.length], ['length', 'Well', 2]);
+});
+
+test('without_parallel_calls_an_answer_ends_after_its_first_call', async () => {
+  const script: Script = { pieces: [], calls: CALLS, finishReason: 'tool_calls' };
+  const { completions, cancelled } = scripted(script);
+  const { choices: [choice] } = await completions.create({ messages: MESSAGES, parallel_tool_calls: false });
+  assert.deepEqual([choice?.finish_reason, choice?.message.tool_calls?.map(({ id }) => id), cancelled], ['tool_calls', ['call00001'], [1]]);
+  const deltas = (await chunksOf({ parallel_tool_calls: false }, script)).map(({ choices: [part] }) => part);
+  assert.deepEqual(deltas.flatMap((part) => part?.delta.tool_calls?.map(({ index }) => index) ?? []), [0, 0, 0]);
+  assert.equal(deltas.at(-1)?.finish_reason, 'tool_calls');
+});
+
+test('thoughts_come_before_the_answer_and_apart_from_it', async () => {
+  const script: Script = { thoughts: ['Let', ' me'] };
+  const { choices: [choice] } = await scripted(script).completions.create({ messages: MESSAGES });
+  assert.deepEqual([choice?.message.reasoning_content, choice?.message.content], ['Let me', 'Hi there']);
+  const deltas = (await chunksOf({}, script)).map(({ choices: [part] }) => part?.delta);
+  assert.deepEqual(deltas.slice(1, 4), [{ reasoning_content: 'Let' }, { reasoning_content: ' me' }, { content: 'Hi' }]);
+});
+
 test('log_probabilities_are_listed_for_every_token_and_finite', async () => {
   const entry = (token: string, logprob: number) => ({ id: 1, token, bytes: [...new TextEncoder().encode(token)], logprob });
   const logprobs = [{ ...entry('Hi', -0.5), topLogprobs: [entry('Hi', -0.5), entry('Ha', -9999)] }, entry(' there', -0.25)];
@@ -175,7 +238,7 @@ test('log_probabilities_are_listed_for_every_token_and_finite', async () => {
   const answer = await scripted({ logprobs }).completions.create({ messages: MESSAGES, logprobs: true, top_logprobs: 2 });
   assert.deepEqual(answer.choices[0]?.logprobs, expected);
   const chunks = await chunksOf({ logprobs: true }, { logprobs });
-  assert.deepEqual(chunks.flatMap(({ choices }) => choices[0]?.logprobs?.content ?? []), expected.content);
+  assert.deepEqual(chunks.map(({ choices }) => choices[0]?.logprobs?.content ?? []), [[], [expected.content[0]], [expected.content[1]], []]);
 });
 
 test('leaving_a_stream_stops_the_answer_and_starts_no_other', async () => {

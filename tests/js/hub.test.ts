@@ -3,8 +3,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { EdgeError } from '../../js/errors.js';
+import { memoryPlace } from '../../js/cache-memory.js';
 import { resolveHub } from '../../js/hub.js';
+import { placeModel } from '../../js/placing.js';
+import type { PlacingContext } from '../../js/placing.js';
 import { shardUrls } from '../../js/shards.js';
+import { Store } from '../../js/store.js';
 
 function hub(paths: string[], status = 200): { fetch: typeof fetch; urls: string[]; headers: [string, string][]; signal: AbortSignal } {
   const urls: string[] = [];
@@ -53,4 +57,19 @@ test('shards_are_numbered_in_order_beyond_nine_and_other_names_are_not_split', (
   assert.equal(shards.length, 12);
   assert.equal(shards[9], 'https://x.example/m-00010-of-00012.gguf?v=1');
   for (const name of ['m.gguf', 'm-3-of-12.gguf', 'm-00001-of-00000.gguf', 'm-00001-of-99999.gguf']) assert.equal(shardUrls(name), null);
+});
+
+test('a_hub_model_that_is_stored_is_found_without_the_hub_and_a_part_of_one_is_not', async () => {
+  const store = new Store(memoryPlace(), 16);
+  const context = { ...hub([], 404), store } as unknown as PlacingContext;
+  const place = () => placeModel([{ kind: 'hub', ...model('F16') }], context);
+  for (const name of ['big/m-F16-00002-of-00002.gguf', 'big/m-F16-00001-of-00002.gguf']) {
+    await assert.rejects(place(), /no such public repository/);
+    const url = `https://huggingface.co/o/r/resolve/main/${name}`;
+    const entry = await store.write({ key: url, url, name, model: 'hf:o/r:F16', files: 2 }, { validator: null, total: 3 }, null);
+    await entry?.write(Uint8Array.of(1, 2, 3));
+    await entry?.commit('0'.repeat(64));
+  }
+  const { name, files } = await place();
+  assert.deepEqual([name, files.map((file) => file.kind === 'url' && file.name)], ['hf:o/r:F16', ['big/m-F16-00001-of-00002.gguf', 'big/m-F16-00002-of-00002.gguf']]);
 });

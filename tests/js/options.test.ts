@@ -16,7 +16,7 @@ test('wrong_edge_options_are_named', () => {
   const cases: [unknown, RegExp][] = [
     [{ modle: 'x' }, /unknown option modle; known: model/],
     [{ backend: 'cuda' }, /backend: expected auto, webgpu, cpu, found "cuda"/],
-    [{ quantization: 'afq-4' }, /quantization: expected auto, none/],
+    [{ quantization: 'afq-5' }, /quantization: expected auto, none, afq-2, afq-3, afq-4, afq-6, afq-8, int8, found "afq-5"/],
     [{ maxContextTokens: 0 }, /maxContextTokens: expected a whole number/],
     [{ maxContextTokens: 1.5 }, /maxContextTokens/],
     [{ threads: Number.NaN }, /threads/],

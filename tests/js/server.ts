@@ -39,17 +39,18 @@ export async function startServer(answer: Answer): Promise<TestServer> {
 
 /** Sends a body as a good server does, ranges included; `cut` breaks the connection after that many bytes. */
 export function sendFile(request: IncomingMessage, response: ServerResponse, body: Uint8Array, { etag = '"v1"', cut = Number.POSITIVE_INFINITY, ranges = true } = {}): void {
-  const match = ranges ? /^bytes=(\d+)-$/.exec(request.headers.range ?? '') : null;
+  const match = ranges ? /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '') : null;
   const start = match ? Number(match[1]) : 0;
+  const end = match?.[2] ? Math.min(Number(match[2]) + 1, body.length) : body.length;
   if (start > 0 && start >= body.length) {
     response.writeHead(416, { 'content-range': `bytes */${body.length}` }).end();
     return;
   }
-  const part = body.subarray(start);
+  const part = body.subarray(start, end);
   response.writeHead(match ? 206 : 200, {
     'content-length': part.length,
     etag,
-    ...(match ? { 'content-range': `bytes ${start}-${body.length - 1}/${body.length}` } : {}),
+    ...(match ? { 'content-range': `bytes ${start}-${end - 1}/${body.length}` } : {}),
   });
   if (cut >= part.length) response.end(part);
   else response.write(part.subarray(0, cut), () => setTimeout(() => response.destroy(), 20));

@@ -112,3 +112,65 @@ test('a_failed_call_does_not_block_the_next_one', async () => {
   await assert.rejects(bad, (error) => error instanceof EdgeError && error.code === 'invalid-argument');
   assert.equal(await good, 'ok');
 });
+
+test('messages_of_the_prompt_api_are_taken_and_a_prefix_is_continued', async () => {
+  const model = engine();
+  const seen: (string | undefined)[] = [];
+  const { chat } = model;
+  Object.assign(model, { chat: ((messages, options) => { seen.push(options?.prefill); return chat(messages, options); }) as SessionEngine['chat'] });
+  const session = new Session(model, { initialPrompts: [{ role: 'system', content: [{ type: 'text', value: 'be brief' }] }] });
+  await session.prompt([
+    { role: 'user', content: [{ type: 'text', value: 'one' }, { type: 'text', value: ' two' }] },
+    { role: 'assistant', content: 'Well, ', prefix: true },
+  ]);
+  assert.deepEqual([model.asked, seen], [[['system: be brief', 'user: one two']], ['Well, ']]);
+  await session.prompt('three');
+  assert.deepEqual(model.asked.at(-1), ['system: be brief', 'user: one two', 'assistant: Well, ok', 'user: three']);
+  for (const bad of [
+    [{ role: 'assistant', content: 'x', prefix: true }, { role: 'user', content: 'y' }],
+    [{ role: 'user', content: 'y', prefix: true }],
+    [{ role: 'user', content: [{ type: 'image', value: 'y' }] }],
+    [], null, 7, [null],
+  ]) {
+    await assert.rejects(session.prompt(bad as unknown as string), (error) => error instanceof EdgeError && error.code === 'invalid-argument', JSON.stringify(bad));
+  }
+});
+
+test('what_does_not_fit_is_not_appended', async () => {
+  const session = new Session(engine(6), {});
+  await session.append('a b c');
+  await assert.rejects(session.append('d e f g'), (error) => error instanceof EdgeError && error.code === 'context-overflow' && /7 tokens.*6/.test(error.message));
+  assert.equal(session.contextUsage, 3);
+  await session.append('d');
+  assert.equal(session.contextUsage, 4);
+});
+
+test('a_window_that_slides_forgets_turns_and_goes_on', async () => {
+  // Its answers fill the context.
+  const model = engine(16);
+  const asked: { turns: number; prefill: string; maxTokens?: number }[] = [];
+  const chat: SessionEngine['chat'] = (messages, { prefill = '', maxTokens } = {}) => {
+    asked.push({ turns: messages.length, prefill, ...(maxTokens === undefined ? {} : { maxTokens }) });
+    const isLast = asked.length === 3;
+    const text = isLast ? ' end' : ' word word word word';
+    const usage = { promptTokens: 9, completionTokens: text.split(' ').length - 1, cachedTokens: 0 };
+    const source = new TokenStreamSource(() => {});
+    source.push(text);
+    source.finish({ text, tokens: new Uint32Array(usage.completionTokens), finishReason: isLast ? 'stop' : 'context', usage, stats: { decodeMs: 1 } } as GenerateResult);
+    return source.stream;
+  };
+  Object.assign(model, { chat });
+  const session = new Session(model, { overflow: 'slide', maxTokens: 30 });
+  let events = 0;
+  session.oncontextoverflow = () => { events += 1; };
+  await session.append([{ role: 'user', content: 'a b c d e' }, { role: 'assistant', content: 'f' }]);
+  const stream = session.promptStreaming('g h i j');
+  const pieces: string[] = [];
+  for await (const piece of stream) pieces.push(piece);
+  const { text, usage, tokens, finishReason } = await stream.result;
+  assert.deepEqual([pieces.join(''), text, finishReason, tokens.length], [' word word word word word word word word end', ' word word word word word word word word end', 'stop', 9]);
+  assert.deepEqual([usage.completionTokens, usage.promptTokens], [9, 9]);
+  assert.deepEqual(asked.map(({ turns, maxTokens }) => [turns, maxTokens]), [[3, 30], [1, 26], [1, 22]]);
+  assert.equal(asked[1]?.prefill, ' word word word word');
+  assert.ok(events >= 1);
+});

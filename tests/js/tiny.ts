@@ -16,8 +16,11 @@ const MERGES = ['h e', 'l l', 'he ll', 'hell o', 'Ġ w', 'o r', 'l d', 'Ġw or',
 const CONTROL = ['<|endoftext|>', '<|im_start|>', '<|im_end|>'];
 const TEMPLATE = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-/** The bytes of the file. Equal seeds give equal files. */
-export function tinyModel(seed = 1): Uint8Array {
+/** The id that ends a turn. */
+export const END_ID = 256 + MERGES.length + 2;
+
+/** The bytes of the file, which says that it was trained for `contextLength` tokens. Equal seeds give equal files. */
+export function tinyModel(seed = 1, contextLength = 512): Uint8Array {
   const random = splitmix(seed);
   const tensors: TensorInfo[] = [];
   const parts: Uint8Array[] = [];
@@ -44,16 +47,16 @@ export function tinyModel(seed = 1): Uint8Array {
     matrix(part('ffn_down'), HIDDEN, FEED_FORWARD);
   }
   vector('output_norm', HIDDEN);
-  return gguf({ fields: [...shape(), ...tokenizer()], tensors, data: concat(parts) });
+  return gguf({ fields: [...shape(contextLength), ...tokenizer()], tensors, data: concat(parts) });
 }
 
-function shape(): [string, Value][] {
+function shape(contextLength: number): [string, Value][] {
   const f32 = (value: number): Value => ({ type: 6, bytes: bytesOf(Float32Array.of(value)) });
   return [
     ['general.architecture', text('llama')],
     ['general.name', text('tiny')],
     ['llama.block_count', u32(LAYERS)],
-    ['llama.context_length', u32(512)],
+    ['llama.context_length', u32(contextLength)],
     ['llama.embedding_length', u32(HIDDEN)],
     ['llama.feed_forward_length', u32(FEED_FORWARD)],
     ['llama.attention.head_count', u32(HEADS)],
@@ -95,7 +98,7 @@ function byteSpellings(): string[] {
 }
 
 /** Numbers in -1..1 (splitmix32). */
-function splitmix(seed: number): () => number {
+export function splitmix(seed: number): () => number {
   let state = seed | 0;
   return () => {
     state = (state + 0x9e3779b9) | 0;

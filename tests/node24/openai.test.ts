@@ -3,6 +3,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import OpenAI, { APIError, APIUserAbortError, BadRequestError, NotFoundError } from 'openai';
+import { zodResponseFormat } from 'openai/helpers/zod';
+import { z } from 'zod';
 import { HanzoEdge } from '@hanzo/edge';
 import type { ChatBody, ChatCompletion, ChatCompletionChunk } from '@hanzo/edge';
 import { createFetch } from '@hanzo/edge/openai';
@@ -14,7 +16,7 @@ let client: OpenAI;
 let wanted: string;
 
 before(async () => {
-  edge = await HanzoEdge.init({ model: process.env.HANZO_EDGE_MODEL ?? '', backend: 'cpu', threads: 1, maxContextTokens: 512 });
+  edge = await HanzoEdge.init({ model: process.env.HANZO_EDGE_MODEL ?? '', backend: 'cpu', threads: 1, maxContextTokens: 1024 });
   client = new OpenAI({ apiKey: 'local', baseURL: 'http://edge.invalid/v1', fetch: createFetch(edge) });
   wanted = (await edge.chat(GRAVITY, { temperature: 0, maxTokens: 16 }).result).text;
 });
@@ -95,6 +97,58 @@ test('several_answers_stop_strings_and_bias', async () => {
   assert.ok(JSON.stringify(biased).includes('"logprob"') && !JSON.stringify(biased.choices[0]?.logprobs).includes('null,"bytes"'));
 });
 
+const WEATHER = {
+  type: 'function' as const,
+  function: {
+    name: 'weather', description: 'Tells the weather of a city',
+    parameters: { type: 'object', properties: { city: { type: 'string', enum: ['Paris', 'Oslo'] } }, required: ['city'], additionalProperties: false },
+  },
+};
+const ASKED = { ...GREEDY, messages: [{ role: 'user' as const, content: 'What is the weather in Paris?' }], max_completion_tokens: 60, tools: [WEATHER] };
+
+test('a_required_tool_is_called_whole_and_in_a_stream_and_its_result_goes_back', async () => {
+  const { choices: [choice] } = await client.chat.completions.create({ ...ASKED, tool_choice: 'required' });
+  assert.equal(choice?.finish_reason, 'tool_calls');
+  const calls = choice?.message.tool_calls ?? [];
+  assert.ok(calls.length > 0 && calls.every((call) => call.type === 'function' && call.function.name === 'weather' && /Paris|Oslo/.test((JSON.parse(call.function.arguments) as { city: string }).city)));
+  const named = { type: 'function' as const, function: { name: 'weather' } };
+  const runner = client.chat.completions.stream({ ...ASKED, tool_choice: named });
+  const streamed = await runner.finalChatCompletion();
+  assert.equal(streamed.choices[0]?.finish_reason, 'tool_calls');
+  const [call] = streamed.choices[0]?.message.tool_calls ?? [];
+  assert.ok(call?.type === 'function' && 'city' in (JSON.parse(call.function.arguments) as object));
+  const [first] = calls;
+  const back = await client.chat.completions.create({
+    ...ASKED, tool_choice: 'none', max_completion_tokens: 8,
+    messages: [...ASKED.messages, choice!.message, { role: 'tool', tool_call_id: first!.id, content: '{"degrees": 21}' }],
+  });
+  assert.ok((back.choices[0]?.message.content ?? '').length > 0);
+  assert.equal(back.choices[0]?.message.tool_calls, undefined);
+});
+
+test('a_tool_call_that_is_cut_ends_with_length', async () => {
+  const cut = { ...ASKED, tool_choice: 'required' as const, max_completion_tokens: 6 };
+  const { choices: [choice] } = await client.chat.completions.create(cut);
+  assert.equal(choice?.finish_reason, 'length');
+  let text = '';
+  for await (const { choices: [part] } of await client.chat.completions.create({ ...cut, stream: true })) {
+    text += part?.delta.tool_calls?.[0]?.function?.arguments ?? '';
+    if (part?.finish_reason) assert.equal(part.finish_reason, 'length');
+  }
+  const [call] = choice?.message.tool_calls ?? [];
+  assert.equal(text, call?.type === 'function' ? call.function.arguments : '');
+});
+
+test('an_answer_fits_its_json_schema', async () => {
+  const City = z.object({ name: z.string().max(12), inhabitants: z.number().int().min(0).max(99_999_999) });
+  const { choices: [choice] } = await client.chat.completions.parse({ ...GREEDY, messages: [{ role: 'user', content: 'Name a city.' }], max_completion_tokens: 80, response_format: zodResponseFormat(City, 'city') });
+  assert.ok(City.safeParse(choice?.message.parsed).success, JSON.stringify(choice));
+  const { choices: [any] } = await client.chat.completions.create({ ...GREEDY, messages: [{ role: 'user', content: 'Say something as JSON.' }], max_completion_tokens: 80, response_format: { type: 'json_object' } });
+  if (any?.finish_reason === 'stop') assert.equal(typeof JSON.parse(any.message.content ?? ''), 'object');
+  await assert.rejects(client.chat.completions.create({ ...GREEDY, response_format: { type: 'json_schema', json_schema: { name: 'x', schema: { type: 'nothing' } } } }),
+    (error) => error instanceof BadRequestError && /response_format/.test(error.message));
+});
+
 test('leaving_a_stream_and_aborting_free_the_engine', async () => {
   for await (const _ of await client.chat.completions.create({ ...GREEDY, max_completion_tokens: 300, stream: true })) break;
   const control = new AbortController();
@@ -126,7 +180,7 @@ test('errors_are_openais', async () => {
   await refuses({ max_completion_tokens: -2 }, BadRequestError, 400, 'max_completion_tokens', /max_completion_tokens: /);
   await refuses({ audio: {} }, BadRequestError, 400, 'audio', /not supported/);
   await refuses({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] }, BadRequestError, 400, 'messages[0].content[0]', /text/);
-  await refuses({ messages: [{ role: 'user', content: 'word '.repeat(3000) }] }, BadRequestError, 400, null, /512/, 'context_length_exceeded');
+  await refuses({ messages: [{ role: 'user', content: 'word '.repeat(3000) }] }, BadRequestError, 400, null, /1024/, 'context_length_exceeded');
   await assert.rejects(client.embeddings.create({ model: 'local', input: 'x' }), (error) => error instanceof NotFoundError && /embeddings is not served here; served: POST chat\/completions/.test(error.message));
   await assert.rejects(client.models.retrieve('another'), NotFoundError);
   const send = createFetch(edge);

@@ -9,7 +9,7 @@ import { after, before, test } from 'node:test';
 import { launchChromium } from '../../scripts/lib/chromium.mjs';
 import { run } from '../../scripts/lib/shell.mjs';
 import { MODEL, TOOLS, makeProject } from './lib/install.mjs';
-import { rightOutcomes, servePages } from './lib/pages.mjs';
+import { outcomesOf, rightOutcomes, servePages } from './lib/pages.mjs';
 
 const ISOLATION = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
 const BUILD_MS = 120_000;
@@ -36,6 +36,16 @@ function checkPlaces([first, inPage, single], isolated) {
   assert.deepEqual([single.threads, single.worker.used], [1, true], JSON.stringify(single));
 }
 
+/** The grammar engine is found too, and only loaded when it is needed. */
+async function checkGrammar({ url, loaded }) {
+  const modules = () => [...loaded].filter((file) => file.endsWith('.wasm')).length;
+  const before = modules();
+  const { outcomes: [outcome], faults } = await outcomesOf(browser, url, [{ threads: 1, pattern: 'yes|no' }]);
+  assert.deepEqual(faults, []);
+  assert.match(outcome.text ?? JSON.stringify(outcome), /^(yes|no)$/);
+  assert.equal(modules(), before + 1);
+}
+
 const RUNS = [{ threads: 2 }, { worker: false }, { threads: 1 }];
 
 for (const { name, folders, command } of BUNDLERS) {
@@ -48,6 +58,7 @@ for (const { name, folders, command } of BUNDLERS) {
     for (const isolated of [true, false]) {
       const site = await servePages(context, join(folder, 'dist'), { isolated });
       checkPlaces(await rightOutcomes(browser, site.url, RUNS), isolated);
+      await checkGrammar(site);
     }
   });
 }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { shortenImports } from '../../scripts/lib/glue.mjs';
+import { shortenImports, trimmed } from '../../scripts/lib/glue.mjs';
 import { Stop } from '../../scripts/lib/shell.mjs';
 
 const string = (text) => [text.length, ...Buffer.from(text)];
@@ -50,4 +50,13 @@ test('the module of another build is refused', async () => {
 
 test('a glue without an import stops the build', () => {
   assert.throws(() => shortenImports(WASM, GLUE.replace('__wbg_seven', '__wbg_six')), (error) => error instanceof Stop && /lacks __wbg_seven_0123456789abcdef/.test(error.message));
+});
+
+test('what a glue never uses goes, and nothing else', () => {
+  const load = "async function __wbg_load(module, imports) {\n    if (module instanceof Response) {\n        return 1;\n    }\n}\n";
+  const formats = 'const __wbindgen_enum_GpuTextureFormat = ["r8unorm", "r8snorm"];\n';
+  const kept = 'const __wbindgen_enum_GpuQueryType = ["occlusion"];\nfunction other() {\n    return 2;\n}\n';
+  const text = trimmed(load + kept + formats);
+  assert.ok(!text.includes('Response') && !text.includes('r8unorm') && text.includes(kept));
+  assert.match(text, /WebAssembly\.instantiate\(module, imports\)/);
 });

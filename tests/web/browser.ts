@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { launchChromium } from '#scripts/chromium.mjs';
+import type { Route } from '#scripts/serve.mjs';
 import { serveSite } from '#scripts/site.mjs';
 
 /** A running site with a browser. */
@@ -26,7 +27,7 @@ export interface TestPage {
 export const MODEL_PATH = '/models/SmolLM2-135M-Instruct.Q4_1.gguf';
 
 /** Starts the site and the browser. `extra` adds routes; pages are cross-origin isolated unless `isolated` is false. */
-export async function startSite(extra: Record<string, string | object> = {}, isolated = true): Promise<Site> {
+export async function startSite(extra: Record<string, Route> = {}, isolated = true): Promise<Site> {
   const site = await serveSite({ isolated, extra: { '/test/': join('tests', 'web', 'pages') + '/', ...extra } });
   const browser = await launchChromium();
   return {

@@ -140,6 +140,43 @@ test('leaving_a_conversation_stops_its_answer_and_keeps_what_came', async () => 
   await opened.close();
 });
 
+test('a_function_is_called_with_arguments_that_parse_and_its_result_is_shown', async () => {
+  const opened = await openLoaded('tools');
+  const { page } = opened;
+  assert.equal(await page.locator('#tools-list li').count(), 3);
+  await page.click('#tools-ask');
+  await page.waitForSelector('.call-result', LIMIT);
+  const name = await page.textContent('.call-name') ?? '';
+  assert.match(name, /^(get_time|add_numbers|roll_dice)$/);
+  const given: unknown = JSON.parse(await page.textContent('.call > code') ?? '');
+  assert.ok(typeof given === 'object' && given !== null && Object.keys(given).length > 0);
+  const result = await page.textContent('.call-result code') ?? '';
+  assert.doesNotMatch(result, /"error"/);
+  await look(page, 'tools');
+  // What the model makes of the result may take long; it can be stopped.
+  if (await page.isVisible('#tools-stop')) await page.click('#tools-stop');
+  await page.waitForSelector('#tools-ask:not([hidden])', LIMIT);
+  assert.equal(await page.isVisible('#tools-fault'), false);
+  await opened.close();
+});
+
+test('an_answer_in_json_fits_its_schema', async () => {
+  const opened = await openLoaded('json');
+  const { page } = opened;
+  await page.fill('#json-schema', '{');
+  await page.click('#json-run');
+  assert.match(await page.textContent('#json-fault') ?? '', /The schema is no JSON/);
+  await page.selectOption('#json-example', { index: 1 });
+  await page.selectOption('#json-example', { index: 0 });
+  await page.click('#json-run');
+  await page.waitForFunction(() => /Parsed as JSON/.test(document.querySelector('#json-note')?.textContent ?? ''), null, LIMIT);
+  const person = JSON.parse(await page.textContent('#json-output') ?? '') as Record<string, unknown>;
+  assert.deepEqual(Object.keys(person), ['name', 'birth_year', 'city', 'occupation']);
+  assert.ok(Number.isInteger(person.birth_year) && (person.birth_year as number) >= 1000 && (person.birth_year as number) <= 2100);
+  await look(page, 'json');
+  await opened.close();
+});
+
 test('the_bench_plots_its_runs_and_exports_them', async () => {
   const opened = await openLoaded('bench');
   const { page } = opened;
@@ -180,6 +217,24 @@ test('the_models_view_shows_what_runs_the_model_and_lets_it_go', async () => {
   await page.click('#unload');
   await page.waitForSelector('#choosing:not([hidden])');
   assert.equal(await page.isVisible('#chip'), false);
+  await opened.close();
+});
+
+test('the_memory_plan_is_there_before_the_download_and_stored_models_can_be_deleted', async () => {
+  const opened = await site.open('?backend=cpu#models', WIDE);
+  const { page } = opened;
+  await page.waitForSelector('#plan-facts dd', LIMIT);
+  const plan = await page.textContent('#plan-facts') ?? '';
+  for (const wanted of [/Download98 MB/, /weights 9\d MB, context \d+ MB/, /on CPU, .*4096 tokens of context/]) assert.match(plan, wanted);
+  assert.equal(await page.isVisible('#stored-empty'), true);
+  await page.click('#load');
+  await page.waitForSelector('#chip:not([hidden])', LIMIT);
+  await page.waitForSelector('#stored-list li', LIMIT);
+  assert.match(await page.textContent('#stored-list') ?? '', /SmolLM2.*98 MB · in private files/);
+  await look(page, 'stored');
+  await page.click('#unload');
+  await page.click('#stored-list button');
+  await page.waitForSelector('#stored-empty:not([hidden])', LIMIT);
   await opened.close();
 });
 

@@ -2,6 +2,7 @@
 //! processor. Knows operators only by their trait and formats only by their table row.
 
 mod clock;
+mod estimate;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -13,16 +14,22 @@ use crate::graph::{Dims, Graph};
 use crate::kernels::{Compute, Kernels, KvCache, Scratch, self_test};
 use crate::plan::Plan;
 use crate::quant::BlockFormat;
+use crate::quantize::Activations;
 use clock::Clock;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use weights::Weights;
 
+pub use estimate::estimate;
+
+/// Where addresses have 32 bits: 4 GiB less what the module itself, activations and the tokenizer take.
+pub(super) const MOST_BYTES: Option<u64> = if cfg!(target_pointer_width = "32") { Some(3584 << 20) } else { None };
 /// Tokens of one forward: enough rows that unpacking weights costs little, few enough to stay in the caches.
 const MAX_TOKENS: usize = 256;
 /// Threads by default; beyond these the memory of small machines is busy.
 const DEFAULT_THREADS: usize = 8;
-/// Plans kept: that of decoding and those of the last prompts.
-const MAX_PLANS: usize = 4;
+/// Plans kept: that of decoding, those of the last prompts and of guesses of a few lengths.
+const MAX_PLANS: usize = 8;
 
 /// A model in packed weights.
 pub struct Cpu {
@@ -30,6 +37,8 @@ pub struct Cpu {
     compute: Compute,
     weights: Weights,
     caches: Vec<KvCache>,
+    /// Copies of the beginnings of all caches, by place.
+    snapshots: BTreeMap<usize, Vec<KvCache>>,
     capacity: usize,
     plans: Vec<Arc<Plan>>,
     slots: Vec<Vec<f32>>,
@@ -37,6 +46,7 @@ pub struct Cpu {
     logits: Vec<f32>,
     tests: Vec<SelfTest>,
     clock: Clock,
+    activations: Activations,
 }
 
 /// Opens the CPU backend.
@@ -59,6 +69,7 @@ impl Cpu {
             compute: Compute::new(options.threads.unwrap_or_else(default_threads))?,
             weights: Weights::new(&graph, &request.layouts)?,
             caches: caches.collect::<Result<_>>()?,
+            snapshots: BTreeMap::new(),
             capacity: request.capacity,
             plans: Vec::new(),
             slots: Vec::new(),
@@ -66,6 +77,7 @@ impl Cpu {
             logits: Vec::new(),
             tests: Vec::new(),
             clock: Clock::default(),
+            activations: request.activations,
             graph,
         })
     }
@@ -102,6 +114,29 @@ impl Cpu {
             clock: &mut self.clock,
         };
         run.plan(&plan, tokens, position, &mut self.logits)
+    }
+
+    fn copy_out(&mut self, place: usize, tokens: usize) -> Result<()> {
+        self.snapshots.remove(&place);
+        let copies = self.caches.iter().map(|cache| cache.prefix(tokens)).collect::<Result<Vec<_>>>()?;
+        self.snapshots.insert(place, copies);
+        Ok(())
+    }
+
+    fn copy_in(&mut self, place: usize, tokens: usize) -> Result<()> {
+        let copies =
+            self.snapshots.get(&place).ok_or_else(|| Error::internal(format!("nothing was saved at {place}")))?;
+        self.caches.iter_mut().zip(copies).try_for_each(|(cache, copy)| cache.copy_from(copy, tokens))
+    }
+
+    /// Makes the weights ready, and the kernels known to be right.
+    fn complete(&mut self) -> Result<()> {
+        self.weights.finish(&self.graph)?;
+        self.test_kernels()?;
+        match self.activations {
+            Activations::Blocks => Ok(()),
+            Activations::Tensor => self.weights.sum_rows(&self.compute),
+        }
     }
 
     /// Checks the kernels of each layout in use, and steps down to simpler ones until all are right.
@@ -141,7 +176,7 @@ impl Executable for Cpu {
     }
 
     fn finish(&mut self) -> BoxFuture<'_, Result<()>> {
-        let done = self.weights.finish(&self.graph).and_then(|()| self.test_kernels());
+        let done = self.complete();
         Box::pin(async move { done })
     }
 
@@ -163,12 +198,31 @@ impl Executable for Cpu {
         Box::pin(async move { done.map(|()| std::mem::take(&mut self.logits)) })
     }
 
+    fn snapshot_bytes(&self, tokens: usize) -> u64 {
+        self.caches.iter().map(|cache| (cache.bytes() / cache.capacity().max(1) * tokens) as u64).sum()
+    }
+
+    fn save(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>> {
+        let done = self.copy_out(place, tokens);
+        Box::pin(async move { done })
+    }
+
+    fn restore(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>> {
+        let done = self.copy_in(place, tokens);
+        Box::pin(async move { done })
+    }
+
+    fn discard(&mut self, place: usize) {
+        self.snapshots.remove(&place);
+    }
+
     fn memory(&self) -> MemoryUse {
         let slots: usize = self.slots.iter().map(|slot| 4 * slot.capacity()).sum();
         let constants = self.graph.constants.iter().map(|tensor| 4 * tensor.shape().iter().product::<usize>());
         MemoryUse {
             weights_bytes: (self.weights.bytes() + constants.sum::<usize>()) as u64,
-            kv_bytes: self.caches.iter().map(KvCache::bytes).sum::<usize>() as u64,
+            kv_bytes: self.caches.iter().chain(self.snapshots.values().flatten()).map(KvCache::bytes).sum::<usize>()
+                as u64,
             scratch_bytes: (slots + self.scratch.bytes() + 4 * self.logits.capacity()) as u64,
             gpu_bytes: 0,
         }
@@ -181,6 +235,7 @@ impl Executable for Cpu {
         for matrix in self.weights.one_of_each_layout() {
             let inputs = match table.activation_bits(matrix.layout()) {
                 32 => "f32".to_owned(),
+                _ if self.activations == Activations::Tensor => "uint8 whole-row".to_owned(),
                 bits => format!("int{bits}"),
             };
             variants.push((matrix.layout().name(), format!("matmul/{kernels}, {inputs} activations")));

@@ -11,6 +11,7 @@ use crate::ops::Pairs;
 use crate::ops::cases::{self, CaseInput};
 use crate::optimize::optimize;
 use crate::quant::{PackedLayout, block_format_by_name};
+use crate::quantize::Activations;
 use crate::tensor::{DType, Tensor};
 use futures::executor::block_on;
 use std::sync::Arc;
@@ -100,7 +101,13 @@ fn a_weight_that_is_missing_or_cut_is_an_error() {
     let case = Case { graph: decoder(Pairs::Halves, None), format: "f32", kv_type: KvType::F32 };
     let row = BACKENDS.iter().find(|row| row.name == "cpu").unwrap();
     let layouts = vec![PackedLayout::F32; case.graph.weights.len()];
-    let request = LoadRequest { graph: Arc::new(case.graph), layouts, capacity: CAPACITY, kv_type: KvType::F32 };
+    let request = LoadRequest {
+        graph: Arc::new(case.graph),
+        layouts,
+        capacity: CAPACITY,
+        kv_type: KvType::F32,
+        activations: Activations::Blocks,
+    };
     let mut model = block_on((row.open)(OpenOptions { threads: Some(1), ..OpenOptions::default() }, request)).unwrap();
     let format = block_format_by_name("f32").unwrap();
     assert!(model.write_weight(0, 0, format, &[0; HIDDEN * 4 - 1]).is_err());

@@ -2,8 +2,8 @@
 
 use crate::error::{Context, Error, Result};
 use crate::graph::{Graph, Weight};
-use crate::kernels::{CpuInput, CpuMatrix, CpuMatrixBuilder};
-use crate::quant::{BlockFormat, PackedLayout, pack_rows};
+use crate::kernels::{Compute, CpuInput, CpuMatrix, CpuMatrixBuilder};
+use crate::quant::{BlockFormat, PackedLayout, pack_rows_as};
 
 /// One weight on its way into memory, and there.
 enum Stored {
@@ -50,7 +50,7 @@ impl Weights {
                 if first_row != builder.rows() {
                     return Err(Error::internal(format!("expected row {} next, found {first_row}", builder.rows())));
                 }
-                builder.push(&pack_rows(format, bytes, rows, spec.columns)?)
+                builder.push(&pack_rows_as(builder.layout(), format, bytes, rows, spec.columns)?)
             }
             Some(Stored::Vector(values)) => {
                 let len = bytes.len() / format.block_bytes.max(1) * format.block_len;
@@ -74,6 +74,19 @@ impl Weights {
                 other => Ok(other),
             };
             *stored = finished.at(|| spec.name.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Sums the rows of every matrix of codes, for activations with a zero point.
+    pub(super) fn sum_rows(&mut self, compute: &Compute) -> Result<()> {
+        for stored in &mut self.0 {
+            if let Stored::Matrix(matrix) = stored
+                && matrix.is_coded()
+            {
+                let sums = compute.row_sums(matrix)?;
+                matrix.set_row_sums(sums);
+            }
         }
         Ok(())
     }

@@ -1,19 +1,23 @@
 //! The oracle: runs every operation's reference over dense f32 weights. Slow and obviously right;
 //! calls no optimized code.
 
-use super::{BackendReport, BoxFuture, Executable, LoadRequest, MemoryUse, OpenOptions};
+use super::{BackendReport, BoxFuture, Executable, LoadRequest, Machine, MemoryUse, OpenOptions};
 use crate::error::{Context, Error, Result};
 use crate::graph::{Dims, Graph, Origin, ReferenceCache, ReferenceCx, ValueId};
-use crate::quant::BlockFormat;
+use crate::quant::{BlockFormat, PackedLayout, pack_rows_as, unpack_rows};
 use crate::tensor::Tensor;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A model as dense tensors.
 pub struct Reference {
     graph: Arc<Graph>,
+    layouts: Vec<PackedLayout>,
     parts: Vec<Vec<f32>>,
     weights: Vec<Arc<Tensor>>,
     caches: Vec<ReferenceCache>,
+    /// Copies of all caches, whole, by place.
+    snapshots: BTreeMap<usize, Vec<ReferenceCache>>,
     capacity: usize,
     logits: Vec<f32>,
 }
@@ -21,6 +25,19 @@ pub struct Reference {
 /// Opens the reference backend.
 pub fn open(_options: OpenOptions, request: LoadRequest) -> BoxFuture<'static, Result<Box<dyn Executable>>> {
     Box::pin(async move { Ok(Box::new(Reference::new(request)) as Box<dyn Executable>) })
+}
+
+/// What a model takes as dense tensors; its activations come and go.
+pub fn estimate(_machine: &Machine, request: &LoadRequest) -> Result<MemoryUse> {
+    let floats = |sizes: &[usize]| sizes.iter().fold(4u64, |bytes, size| bytes.saturating_mul(*size as u64));
+    let weights = request.graph.weights.iter().map(|weight| floats(&[weight.rows, weight.columns]));
+    let caches = request.graph.caches.iter();
+    let caches = caches.map(|spec| floats(&[2, spec.n_kv_heads, request.capacity, spec.head_dim]));
+    Ok(MemoryUse { weights_bytes: weights.sum(), kv_bytes: caches.sum(), ..MemoryUse::default() })
+}
+
+fn cache_bytes(cache: &ReferenceCache) -> u64 {
+    (cache.keys.len() + cache.values.len()) as u64 * 4
 }
 
 impl Reference {
@@ -38,6 +55,8 @@ impl Reference {
             caches: request.graph.caches.iter().map(cache).collect(),
             parts: vec![Vec::new(); request.graph.weights.len()],
             weights: Vec::new(),
+            snapshots: BTreeMap::new(),
+            layouts: request.layouts,
             graph: request.graph,
             capacity: request.capacity,
             logits: Vec::new(),
@@ -98,8 +117,17 @@ impl Executable for Reference {
         }
         let len = part.len();
         part.resize(len + bytes.len() / format.block_bytes * format.block_len, 0.0);
-        (format.dequantize)(bytes, &mut part[len..]);
-        Ok(())
+        match self.layouts.get(weight) {
+            // What is quantized anew is computed with as the other backends hold it.
+            Some(&layout) if !spec.vector && layout != format.layout => {
+                let rows = (part.len() - len) / spec.columns.max(1);
+                unpack_rows(&pack_rows_as(layout, format, bytes, rows, spec.columns)?, &mut part[len..])
+            }
+            _ => {
+                (format.dequantize)(bytes, &mut part[len..]);
+                Ok(())
+            }
+        }
     }
 
     fn finish(&mut self) -> BoxFuture<'_, Result<()>> {
@@ -136,6 +164,24 @@ impl Executable for Reference {
         Box::pin(async { logits })
     }
 
+    fn snapshot_bytes(&self, _tokens: usize) -> u64 {
+        self.caches.iter().map(cache_bytes).sum()
+    }
+
+    fn save(&mut self, place: usize, _tokens: usize) -> BoxFuture<'_, Result<()>> {
+        self.snapshots.insert(place, self.caches.clone());
+        Box::pin(async { Ok(()) })
+    }
+
+    fn restore(&mut self, place: usize, _tokens: usize) -> BoxFuture<'_, Result<()>> {
+        let saved = self.snapshots.get(&place).map(|saved| self.caches.clone_from(saved));
+        Box::pin(async move { saved.ok_or_else(|| Error::internal(format!("nothing was saved at {place}"))) })
+    }
+
+    fn discard(&mut self, place: usize) {
+        self.snapshots.remove(&place);
+    }
+
     fn memory(&self) -> MemoryUse {
         let f32_bytes = |len: usize| len as u64 * 4;
         MemoryUse {
@@ -145,7 +191,7 @@ impl Executable for Reference {
                 .filter_map(|weight| weight.as_f32().ok())
                 .map(|w| f32_bytes(w.len()))
                 .sum(),
-            kv_bytes: self.caches.iter().map(|cache| f32_bytes(cache.keys.len() + cache.values.len())).sum(),
+            kv_bytes: self.caches.iter().chain(self.snapshots.values().flatten()).map(cache_bytes).sum(),
             ..MemoryUse::default()
         }
     }

@@ -10,6 +10,7 @@ use crate::graph::{Dims, Graph};
 use crate::ops::cases::{Case, CaseInput, nmse, small_cases};
 use crate::plan::Plan;
 use crate::quant::{KV_BLOCK, PackedLayout, quantize_kv};
+use crate::quantize::Activations;
 use crate::shader::{Caps, Kernel, Launch};
 use std::sync::Arc;
 
@@ -25,7 +26,13 @@ pub async fn check(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcom
     let parts = case.graph()?;
     let graph = Arc::new(parts.graph);
     let capacity = case.cache.as_ref().map_or(1, |(_, cache)| cache.capacity);
-    let request = LoadRequest { graph: Arc::clone(&graph), layouts: parts.layouts, capacity, kv_type };
+    let request = LoadRequest {
+        graph: Arc::clone(&graph),
+        layouts: parts.layouts,
+        capacity,
+        kv_type,
+        activations: Activations::Blocks,
+    };
     let shared = Shared::new(gpu, &request)?;
     for (weight, input) in parts.weights.iter().enumerate() {
         match case.inputs.get(*input) {
@@ -122,8 +129,16 @@ pub fn kernels(cases: &[Case], caps: Caps) -> Result<Vec<Kernel>> {
         let capacity = case.cache.as_ref().map_or(1, |(_, cache)| cache.capacity);
         for kv_type in [KvType::F16, KvType::F32, KvType::Q8] {
             let layouts = parts.layouts.clone();
-            let (target, _) =
-                Target::new(&LoadRequest { graph: Arc::clone(&graph), layouts, capacity, kv_type }, caps)?;
+            let (target, _) = Target::new(
+                &LoadRequest {
+                    graph: Arc::clone(&graph),
+                    layouts,
+                    capacity,
+                    kv_type,
+                    activations: Activations::Blocks,
+                },
+                caps,
+            )?;
             let plan = Plan::new(&graph, Dims { tokens: case.tokens, rows: case.rows })?;
             Draft::new(&graph, plan, &target)?.launches().for_each(&mut add);
         }

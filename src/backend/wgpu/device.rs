@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// Invocations and workgroups beyond what WebGPU guarantees are not asked for: no kernel uses them.
-const MOST_STORAGE_BUFFERS: u32 = 16;
+pub const MOST_STORAGE_BUFFERS: u32 = 16;
 /// Workgroup memory beyond what WebGPU guarantees, for kernels on matrix units alone.
 const MATRIX_WORKGROUP_BYTES: u32 = 48 << 10;
 /// Uploaded bytes after which the queue is flushed, so that staging memory is given back.
@@ -134,15 +134,8 @@ impl Gpu {
 
     /// A zeroed buffer for storage and copies; `usage` is added. Fails when it is larger than the device can bind.
     pub fn buffer(&mut self, label: &str, bytes: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
-        // The limit is a multiple of 256, so that rounding up stays within it.
-        if bytes > self.buffer_bytes {
-            return Err(Error::limits(format!(
-                "expected a buffer of at most {} bytes, the device's limit, found {bytes}",
-                self.buffer_bytes
-            ))
-            .at(label));
-        }
-        let size = bytes.next_multiple_of(16).max(16);
+        check_size(label, bytes, self.buffer_bytes)?;
+        let size = rounded(bytes);
         let storage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
         let descriptor =
             wgpu::BufferDescriptor { label: Some(label), size, usage: storage | usage, mapped_at_creation: false };
@@ -317,6 +310,20 @@ impl Gpu {
             mapped_at_creation: false,
         })
     }
+}
+
+/// Fails when a buffer is larger than `limit`, which is a multiple of 256, so that rounding up stays within it.
+pub fn check_size(label: &str, bytes: u64, limit: u64) -> Result<()> {
+    if bytes <= limit {
+        return Ok(());
+    }
+    let message = format!("expected a buffer of at most {limit} bytes, the device's limit, found {bytes}");
+    Err(Error::limits(message).at(label))
+}
+
+/// The size of a buffer for so many bytes.
+pub fn rounded(bytes: u64) -> u64 {
+    bytes.next_multiple_of(16).max(16)
 }
 
 async fn request_adapter(instance: &wgpu::Instance, options: OpenOptions) -> Result<wgpu::Adapter> {

@@ -3,10 +3,12 @@
 
 mod check;
 mod device;
+mod estimate;
 mod model;
 mod profile;
 mod program;
 mod sample;
+mod snapshots;
 mod state;
 mod weights;
 
@@ -17,6 +19,7 @@ use super::{BoxFuture, Executable, LoadRequest, OpenOptions};
 use crate::error::Result;
 
 pub use check::kernels;
+pub use estimate::estimate;
 
 /// Opens the GPU and prepares for a model. Fails with the reason when there is no GPU that may be used.
 pub fn open(options: OpenOptions, request: LoadRequest) -> BoxFuture<'static, Result<Box<dyn Executable>>> {

@@ -3,8 +3,9 @@
 use super::check::self_test;
 use super::device::Gpu;
 use super::profile::{self, Profile};
-use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, SUBMIT_STEPS, Shared};
+use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, SUBMIT_STEPS, Shared, Target};
 use super::sample;
+use super::snapshots::Snapshots;
 use super::state::State;
 use crate::backend::{
     BackendReport, BoxFuture, DeviceSampling, Executable, KernelTime, KvType, LoadRequest, MemoryUse, SelfTest,
@@ -24,6 +25,19 @@ const BUCKETS: [usize; 4] = [1, 16, 64, MOST_TOKENS];
 fn buckets(caps: &Caps) -> &'static [usize] {
     let end = BUCKETS.iter().position(|tokens| *tokens == caps.few_tokens).map_or(BUCKETS.len(), |last| last + 1);
     &BUCKETS[..end]
+}
+
+/// The programs that a model runs, before there are buffers.
+pub fn drafts(graph: &Graph, target: &Target) -> Result<Vec<Draft>> {
+    let capacity = target.capacity.max(1);
+    let sizes = buckets(&target.caps).iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
+    sizes.map(|tokens| Draft::new(graph, Plan::new(graph, Dims { tokens: *tokens, rows: 1 })?, target)).collect()
+}
+
+/// Tokens that a graph's logits tell apart.
+pub fn vocabulary(graph: &Graph) -> Result<usize> {
+    let logits = graph.outputs.first().ok_or_else(|| Error::internal("the graph has no output"))?;
+    Ok(graph.fact(*logits).width().unwrap_or(0))
 }
 
 /// Bytes of the logits of one pass of `score`.
@@ -53,7 +67,9 @@ pub struct Model {
     shared: Shared,
     vocabulary: usize,
     ready: Option<Ready>,
-    scorer: Option<Scorer>,
+    /// For few tokens and for many.
+    scorers: [Option<Scorer>; 2],
+    snapshots: Snapshots,
     profile: Option<Profile>,
     /// The end of the last step's work.
     in_flight: Option<oneshot::Receiver<()>>,
@@ -64,12 +80,20 @@ impl Model {
     pub fn new(mut gpu: Gpu, request: LoadRequest) -> Result<Self> {
         let shared = Shared::new(&mut gpu, &request)?;
         let LoadRequest { graph, layouts, kv_type, .. } = request;
-        let vocabulary = match graph.outputs.first() {
-            Some(logits) => graph.fact(*logits).width().unwrap_or(0),
-            None => return Err(Error::internal("the graph has no output")),
-        };
-        let (ready, scorer, profile, in_flight) = (None, None, None, None);
-        Ok(Self { gpu, graph, layouts, kv_type, shared, vocabulary, ready, scorer, profile, in_flight })
+        let vocabulary = vocabulary(&graph)?;
+        Ok(Self {
+            gpu,
+            graph,
+            layouts,
+            kv_type,
+            shared,
+            vocabulary,
+            ready: None,
+            scorers: [None, None],
+            snapshots: Snapshots::default(),
+            profile: None,
+            in_flight: None,
+        })
     }
 
     /// Loses the device.
@@ -106,9 +130,7 @@ impl Model {
 
     async fn try_prepare(&mut self) -> Result<Ready> {
         let self_test = self_test(&mut self.gpu, &self.graph, &self.layouts, self.kv_type).await?;
-        let capacity = self.shared.target.capacity.max(1);
-        let drafts = buckets(&self.gpu.caps).iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
-        let drafts = drafts.map(|tokens| self.draft(*tokens, 1)).collect::<Result<Vec<_>>>()?;
+        let drafts = drafts(&self.graph, &self.shared.target)?;
         let greedy = sample::greedy(self.vocabulary, &self.gpu.caps)?;
         let drawn = sample::drawn(self.vocabulary, &self.gpu.caps)?;
         let pool = Pool::new(&mut self.gpu, &drafts, &[&greedy, &drawn])?;
@@ -223,21 +245,30 @@ impl Model {
         Ok(words.into_iter().map(f32::from_bits).collect())
     }
 
-    async fn run_score(&mut self, tokens: &[u32], position: usize) -> Result<Vec<f32>> {
-        self.check_range(position, tokens.len())?;
-        if self.scorer.is_none() {
+    /// Which of the scorers fits `tokens` tokens, made when it is not there yet.
+    fn scorer(&mut self, tokens: usize) -> Result<usize> {
+        let sizes = buckets(&self.gpu.caps);
+        let few = sizes.get(1).copied().unwrap_or(1);
+        let index = usize::from(tokens > few);
+        if self.scorers[index].is_none() {
             let fits = SCORE_BYTES.min(usize::try_from(self.gpu.buffer_bytes).unwrap_or(SCORE_BYTES));
-            let rows = (fits / (self.vocabulary * 4).max(1))
-                .clamp(1, buckets(&self.gpu.caps).iter().copied().max().unwrap_or(1));
+            let most = if index == 0 { few } else { sizes.iter().copied().max().unwrap_or(1) };
+            let rows = (fits / (self.vocabulary * 4).max(1)).clamp(1, most);
             let draft = self.draft(rows, rows)?;
             let pool = Pool::new(&mut self.gpu, std::slice::from_ref(&draft), &[])?;
             let program = Program::new(&mut self.gpu, &self.graph, &draft, &self.shared, &pool)?;
-            self.scorer = Some(Scorer { pool, program });
+            self.scorers[index] = Some(Scorer { pool, program });
         }
+        Ok(index)
+    }
+
+    async fn run_score(&mut self, tokens: &[u32], position: usize) -> Result<Vec<f32>> {
+        self.check_range(position, tokens.len())?;
+        let index = self.scorer(tokens.len())?;
         let mut scores = Vec::with_capacity(tokens.len() * self.vocabulary);
         let mut done = 0;
         while let Some(chunk) = tokens.get(done..).filter(|rest| !rest.is_empty()) {
-            let scorer = self.scorer.as_ref().ok_or_else(not_ready)?;
+            let scorer = self.scorers[index].as_ref().ok_or_else(not_ready)?;
             let chunk = &chunk[..chunk.len().min(scorer.program.tokens)];
             let logits = scorer.pool.outputs.first().ok_or_else(not_ready)?.clone();
             self.gpu.write(&self.shared.tokens, 0, chunk);
@@ -323,12 +354,31 @@ impl Executable for Model {
         })
     }
 
+    fn snapshot_bytes(&self, tokens: usize) -> u64 {
+        Snapshots::bytes_of(&self.shared, &self.graph.caches, tokens)
+    }
+
+    fn save(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>> {
+        let saving = self.snapshots.save(&mut self.gpu, &self.shared, &self.graph.caches, (place, tokens));
+        Box::pin(saving)
+    }
+
+    fn restore(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>> {
+        let done = self.snapshots.restore(&mut self.gpu, &self.shared, &self.graph.caches, (place, tokens));
+        Box::pin(async move { done })
+    }
+
+    fn discard(&mut self, place: usize) {
+        self.snapshots.discard(&mut self.gpu, place);
+    }
+
     fn memory(&self) -> MemoryUse {
         let weights_bytes = self.shared.weights.bytes;
+        let kv_bytes = self.shared.kv_bytes + self.snapshots.bytes;
         MemoryUse {
             weights_bytes,
-            kv_bytes: self.shared.kv_bytes,
-            scratch_bytes: self.gpu.bytes - weights_bytes - self.shared.kv_bytes,
+            kv_bytes,
+            scratch_bytes: self.gpu.bytes - weights_bytes - kv_bytes,
             gpu_bytes: self.gpu.bytes,
         }
     }

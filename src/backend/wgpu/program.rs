@@ -98,7 +98,7 @@ impl Shared {
 }
 
 /// Bytes of the keys, or of the values, of a cache. Counted in 64 bits: those of a browser's `usize` would wrap.
-fn cache_bytes(spec: &CacheSpec, target: &Target) -> Result<u64> {
+pub fn cache_bytes(spec: &CacheSpec, target: &Target) -> Result<u64> {
     let sizes = [spec.n_kv_heads, target.capacity, target.kv_type.row_bytes(spec.head_dim)];
     let bytes = sizes.iter().try_fold(1u64, |bytes, size| bytes.checked_mul(*size as u64));
     bytes.ok_or_else(|| {
@@ -116,6 +116,14 @@ pub struct Pool {
     /// The graph's outputs: apart from the slots, so that they stay when another program runs.
     pub outputs: Vec<wgpu::Buffer>,
     scratches: Vec<wgpu::Buffer>,
+}
+
+/// Elements, of 4 bytes, of the buffers of a pool.
+#[derive(Default)]
+pub struct PoolSizes {
+    slots: Vec<usize>,
+    outputs: Vec<usize>,
+    scratches: Vec<usize>,
 }
 
 /// A plan with its launches, before there are buffers.
@@ -187,12 +195,10 @@ impl Draft {
     }
 }
 
-impl Pool {
-    /// Buffers for all of these drafts and for `extra` launches that use their outputs.
-    pub fn new(gpu: &mut Gpu, drafts: &[Draft], extra: &[&[Launch]]) -> Result<Self> {
-        let mut slots: Vec<usize> = Vec::new();
-        let mut outputs: Vec<usize> = Vec::new();
-        let mut scratches: Vec<usize> = Vec::new();
+impl PoolSizes {
+    /// What all of these drafts need, and `extra` launches that use their outputs.
+    pub fn new(drafts: &[Draft], extra: &[&[Launch]]) -> Self {
+        let Self { mut slots, mut outputs, mut scratches } = Self::default();
         let grow = |sizes: &mut Vec<usize>, index: usize, len: usize| {
             sizes.resize(sizes.len().max(index + 1), 0);
             sizes[index] = sizes[index].max(len);
@@ -213,6 +219,19 @@ impl Pool {
                 }
             }
         }
+        Self { slots, outputs, scratches }
+    }
+
+    /// The size of every buffer.
+    pub fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
+        self.slots.iter().chain(&self.outputs).chain(&self.scratches).copied()
+    }
+}
+
+impl Pool {
+    /// Buffers for all of these drafts and for `extra` launches that use their outputs.
+    pub fn new(gpu: &mut Gpu, drafts: &[Draft], extra: &[&[Launch]]) -> Result<Self> {
+        let PoolSizes { slots, outputs, scratches } = PoolSizes::new(drafts, extra);
         let mut make = |label: &str, sizes: Vec<usize>| -> Result<Vec<wgpu::Buffer>> {
             sizes.into_iter().map(|len| gpu.buffer(label, len as u64 * 4, wgpu::BufferUsages::empty())).collect()
         };

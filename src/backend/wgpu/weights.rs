@@ -4,7 +4,7 @@
 use super::device::Gpu;
 use crate::error::{Error, Result};
 use crate::graph::{Graph, ValueId};
-use crate::quant::{BlockFormat, PackedLayout, PackedRows, pack_rows};
+use crate::quant::{BlockFormat, PackedLayout, PackedRows, pack_rows_as};
 use crate::shader::{WeightOperand, WeightPart, device_columns, device_planes};
 
 /// A buffer to be made.
@@ -59,6 +59,11 @@ impl Placement {
             }
         }
         Ok(placement)
+    }
+
+    /// Bytes of all buffers.
+    pub fn bytes(&self) -> u64 {
+        self.buffers.iter().map(Spec::bytes).sum()
     }
 
     /// How each weight lies in memory.
@@ -200,14 +205,7 @@ impl Weights {
             format.decode(bytes, &mut values)?;
             return self.write_vector(gpu, weight, &values);
         }
-        if format.layout != operand.layout {
-            return Err(Error::internal(format!(
-                "expected rows for the layout {}, found {}",
-                operand.layout.name(),
-                format.layout.name()
-            )));
-        }
-        self.write_packed(gpu, weight, first_row, &pack_rows(format, bytes, rows, columns)?)
+        self.write_packed(gpu, weight, first_row, &pack_rows_as(operand.layout, format, bytes, rows, columns)?)
     }
 
     /// Uploads a vector.

@@ -41,6 +41,7 @@ pub(crate) fn prepare(schema: &Value) -> Result<Value> {
     let mut check = Check { root: schema, path: Vec::new(), intersects: false };
     check.schema(schema)?;
     let mut schema = schema.clone();
+    bound_times(&mut schema);
     if !check.intersects {
         close(&mut schema);
     }
@@ -191,17 +192,36 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
+/// Times get nine digits of a second at most: their formats allow any number, and small models find no end to them.
+fn bound_times(schema: &mut Value) {
+    let Value::Object(entries) = schema else { return };
+    let longest = match entries.get("format").and_then(Value::as_str) {
+        Some("time") => Some("00:00:00.000000000+00:00".len()),
+        Some("date-time") => Some("0000-00-00T00:00:00.000000000+00:00".len()),
+        _ => None,
+    };
+    if let Some(longest) = longest.filter(|_| !entries.contains_key("maxLength")) {
+        entries.insert("maxLength".to_owned(), json!(longest));
+    }
+    each_part(entries, bound_times);
+}
+
 /// Objects that name properties and do not say whether there may be others get none.
 fn close(schema: &mut Value) {
     let Value::Object(entries) = schema else { return };
     if entries.contains_key("properties") && !has_any(entries, &["additionalProperties", "patternProperties"]) {
         entries.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
+    each_part(entries, close);
+}
+
+/// Does `work` on every schema right below a schema.
+fn each_part(entries: &mut Map<String, Value>, work: fn(&mut Value)) {
     for (key, value) in entries.iter_mut() {
         match value {
-            Value::Array(list) if LISTS.contains(&key.as_str()) || key == "items" => list.iter_mut().for_each(close),
-            Value::Object(map) if MAPS.contains(&key.as_str()) => map.values_mut().for_each(close),
-            Value::Object(_) if SINGLE.contains(&key.as_str()) => close(value),
+            Value::Array(list) if LISTS.contains(&key.as_str()) || key == "items" => list.iter_mut().for_each(work),
+            Value::Object(map) if MAPS.contains(&key.as_str()) => map.values_mut().for_each(work),
+            Value::Object(_) if SINGLE.contains(&key.as_str()) => work(value),
             _ => {}
         }
     }
@@ -241,6 +261,14 @@ mod tests {
         }
         let error = prepare(&deep).unwrap_err();
         assert!(error.message().contains("at most 64 deep"), "{error}");
+    }
+
+    #[test]
+    fn times_without_an_end_get_one() {
+        let prepared =
+            prepare(&json!({"items": [{"format": "time"}], "$defs": {"d": {"format": "date-time", "maxLength": 9}}}));
+        let prepared = prepared.unwrap();
+        assert_eq!((&prepared["items"][0]["maxLength"], &prepared["$defs"]["d"]["maxLength"]), (&json!(24), &json!(9)));
     }
 
     #[test]

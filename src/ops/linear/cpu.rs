@@ -30,7 +30,8 @@ pub fn run(op: &Linear, cx: &mut CpuCx<'_>) -> Result<()> {
     finish(op, cx.compute, &inputs, &mut targets)
 }
 
-/// The activations `[rows, columns]`, quantized when a matrix needs it.
+/// The activations `[rows, columns]`, quantized when a matrix needs it: as whole rows where the matrices are made for
+/// that.
 fn input<'a>(
     compute: &Compute,
     (values, rows, columns): (&'a [f32], usize, usize),
@@ -40,7 +41,12 @@ fn input<'a>(
     if !matrices.iter().any(|matrix| matrix.is_coded()) {
         return Ok(MatmulInput { values, quantized: None, rows });
     }
-    compute.quantize(values, rows, columns, quantized)?;
+    let coded = |matrix: &&&CpuMatrix| matrix.is_coded();
+    if matrices.iter().filter(coded).all(|matrix| !matrix.row_sums().is_empty()) {
+        compute.quantize_whole(values, rows, columns, quantized)?;
+    } else {
+        compute.quantize(values, rows, columns, quantized)?;
+    }
     Ok(MatmulInput { values, quantized: Some(quantized), rows })
 }
 

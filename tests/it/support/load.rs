@@ -8,10 +8,14 @@ use hanzo_edge::generate::{Event, GenerateOptions, GenerateResult};
 /// A clock that stands still.
 const CLOCK: Clock = Clock { now_ms: || 0.0, utc_offset_minutes: 0 };
 
-/// Loads the model of these files.
+/// Loads the model of these files, for 64 tokens.
 pub fn load(files: &[Vec<u8>], backend: Backend) -> Result<LoadedModel> {
+    load_with(files, EdgeConfig { backend, max_context_tokens: 64, threads: 1, ..EdgeConfig::default() })
+}
+
+/// Loads the model of these files as `config` says, but for where it is.
+pub fn load_with(files: &[Vec<u8>], config: EdgeConfig) -> Result<LoadedModel> {
     let lengths = files.iter().map(|file| Some(file.len() as u64)).collect();
-    let config = EdgeConfig { backend, max_context_tokens: 64, threads: 1, ..EdgeConfig::default() };
     let mut loader = Loader::new(config, lengths, Vec::new(), CLOCK)?;
     loop {
         match loader.need() {

@@ -1,5 +1,6 @@
 //! What several tests share.
 
+pub mod convert;
 pub mod gguf_builder;
 pub mod load;
 pub mod open;

@@ -3,13 +3,14 @@
 
 import { HanzoEdge } from '@hanzo/edge';
 
-/** Asks with these options of `HanzoEdge.init`; with a list of them, all at once. */
-export async function ask(options = {}) {
-  if (Array.isArray(options)) return Promise.all(options.map(ask));
+/** Asks with these options of `HanzoEdge.init`, for an answer that follows a pattern if one is given; with a list, all at once. */
+export async function ask(asked = {}) {
+  if (Array.isArray(asked)) return Promise.all(asked.map(ask));
+  const { pattern, ...options } = asked;
   try {
     const model = new URL('tiny.gguf', globalThis.document?.baseURI ?? location.href);
     const edge = await HanzoEdge.init({ model, cache: 'none', backend: 'cpu', ...options });
-    const stream = edge.chat([{ role: 'user', content: 'hello world' }], { temperature: 0, maxTokens: 8 });
+    const stream = edge.chat([{ role: 'user', content: 'hello world' }], { temperature: 0, maxTokens: 8, ...(pattern ? { responseFormat: { type: 'regex', regex: pattern } } : {}) });
     let text = '';
     for await (const piece of stream) text += piece;
     const { backend, threads, wasmModule, wasmReason, worker } = edge.diagnostics;
