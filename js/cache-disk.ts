@@ -1,8 +1,8 @@
 // A folder on disk as a place, for Node.
 
 import type { FileHandle } from 'node:fs/promises';
-import { node } from './node.js';
 import type { Place, PlaceEditor } from './place.js';
+import { node } from './platform.js';
 
 const JOURNAL = '.journal';
 const LOCK = '.lock';

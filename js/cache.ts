@@ -4,8 +4,8 @@ import { cacheApiPlace } from './cache-api.js';
 import { memoryPlace } from './cache-memory.js';
 import { opfsPlace } from './cache-opfs.js';
 import type { Place } from './place.js';
+import { isNode, isWebWorker } from './platform.js';
 import { Store } from './store.js';
-import { canWriteOpfs, hasCacheApi, hasOpfs } from './support.js';
 import type { EdgeOptions } from './types.js';
 
 /** Opens the folder on disk, in Node. */
@@ -46,4 +46,19 @@ export async function everyStore(): Promise<Store[]> {
   if (hasCacheApi()) opening.push(cacheApiPlace().catch(() => null));
   const places = await Promise.all(opening);
   return places.flatMap((place) => (place ? [new Store(place)] : []));
+}
+
+/** Whether the origin's private file system can be read. */
+function hasOpfs(): boolean {
+  return !isNode() && typeof navigator.storage?.getDirectory === 'function' && typeof FileSystemFileHandle === 'function';
+}
+
+/** Whether the origin's private file system can be written with synchronous handles, as it can in workers. */
+function canWriteOpfs(): boolean {
+  return isWebWorker() && hasOpfs() && 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
+}
+
+/** Whether the Cache API can be used (only in secure contexts). */
+function hasCacheApi(): boolean {
+  return !isNode() && typeof caches !== 'undefined';
 }

@@ -3,13 +3,13 @@
 import { everyStore } from './cache.js';
 import { EdgeError } from './errors.js';
 import { isLocked } from './locks.js';
+import { storedName } from './model-names.js';
 import { bringDisk } from './node-disk.js';
 import { callOnce } from './opening.js';
 import { checkDownloadOptions } from './options.js';
-import { storedName } from './placing.js';
+import { isNode } from './platform.js';
 import { describeSource } from './source.js';
 import type { Store, StoredFile } from './store.js';
-import { isNode } from './support.js';
 import { lockOf } from './turns.js';
 import type { DownloadOptions, ModelInfo, ModelSource } from './types.js';
 

@@ -1,12 +1,11 @@
 // The caller's side of the line to one engine's host: numbers calls, matches answers, and notices when the host is gone.
 
-import { EdgeError, toEdgeError } from './errors.js';
+import { EdgeError, toEdgeError, unreachable } from './errors.js';
 import { BASE_CHOICE, importFault, importModule, startWorker, withoutThreads } from './modules.js';
 import type { ModuleChoice } from './modules.js';
-import { unreachable } from './protocol.js';
+import { hasWorkers, isNode } from './platform.js';
 import type { Call, CallName, Calls, FromHost, Port, ToHost } from './protocol.js';
-import { CallerResources } from './resources.js';
-import { hasWorkers, isNode } from './support.js';
+import { CallerResources } from './resources-caller.js';
 import type { EdgeOptions, Progress, TokenLogprob, ToolCallDelta } from './types.js';
 
 /** What a call hears before its answer. */
@@ -137,6 +136,9 @@ export class Connection {
         break;
       case 'fetch':
         void this.resources.fetch(message.resource, message.url, message.headers);
+        break;
+      case 'find':
+        void this.resources.find(message.resource, message.model, message.headers);
         break;
       case 'pull':
         void this.resources.pull(message.resource);

@@ -2,7 +2,7 @@
 // It takes messages and answers them. Generations take turns in the order they came; every call into the module waits for
 // the one before. After a trap the host says 'crash' and does nothing more.
 
-import { EdgeError, toErrorData } from './errors.js';
+import { EdgeError, toErrorData, unreachable } from './errors.js';
 import type { ErrorData } from './errors.js';
 import { Grammars } from './grammars.js';
 import type { Follower } from './grammars.js';
@@ -11,12 +11,11 @@ import { loadModel } from './loading.js';
 import type { Loaded } from './loading.js';
 import type { LoadContext } from './model-files.js';
 import type { WasmModule } from './modules.js';
+import { isNode } from './platform.js';
 import { rising } from './progress.js';
-import { unreachable } from './protocol.js';
 import type { Call, CallName, Calls, FromHost, GenerateReport, GenerateRequest, LoadOptions, LoadedFacts, ToHost } from './protocol.js';
-import { HostResources } from './resources.js';
+import { HostResources } from './resources-host.js';
 import { storeModel } from './storing.js';
-import { isNode } from './support.js';
 import { surveyModel } from './survey.js';
 import { callExport, hasTrapped } from './traps.js';
 import type { MemoryReport, TokenLogprob, ToolCallDelta } from './types.js';
@@ -78,11 +77,14 @@ export class EngineHost {
       case 'fetched':
         this.#resources.fetched(message);
         break;
+      case 'found':
+        this.#resources.found(message.resource, message.files);
+        break;
       case 'chunk':
         this.#resources.chunk(message.resource, message.bytes);
         break;
       case 'failed':
-        this.#resources.failed(message.resource, message.message);
+        this.#resources.failed(message.resource, message.error);
         break;
       default:
         unreachable(message);
@@ -127,6 +129,7 @@ export class EngineHost {
       signal,
       fetch: options.ownFetch ? this.#resources.fetch : (input, init) => fetch(input, init),
       openStream: this.#resources.stream,
+      findOnHub: (model) => this.#resources.find(model, options.headers, signal),
       onProgress: rising((progress) => this.#post({ type: 'progress', id, progress })),
     };
   }
@@ -279,6 +282,13 @@ export class EngineHost {
     if (isTrap) this.#wasm?.threads?.end();
     else void this.#lastCall.catch(() => {}).then(() => this.#freeAfterLoss(loaded));
   }
+}
+
+/** Makes this worker an engine's host. */
+export function serveEngine(module: WasmModule): void {
+  const scope = globalThis as unknown as { postMessage(message: FromHost): void; onmessage: ((event: MessageEvent<ToHost>) => void) | null };
+  const host = new EngineHost(module, (message) => scope.postMessage(message));
+  scope.onmessage = (event) => host.receive(event.data);
 }
 
 /** Resolves when the signal says so. */

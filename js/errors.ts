@@ -63,3 +63,8 @@ export function toEdgeError(error: unknown): EdgeError {
   const { code, message, path } = toErrorData(error);
   return new EdgeError(code, message, { path, cause: isErrorData(error) ? undefined : error });
 }
+
+/** For the default branch of a switch: the compiler proves that it is never reached. */
+export function unreachable(value: never): never {
+  throw new EdgeError('internal', `unknown message ${JSON.stringify(value)}`);
+}

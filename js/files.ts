@@ -3,8 +3,8 @@
 
 import type { DownloadOptions } from './download.js';
 import { EdgeError } from './errors.js';
-import { node } from './node.js';
-import type { FileSpec } from './protocol.js';
+import { node } from './platform.js';
+import type { PlacedFile } from './protocol.js';
 import { chunksOf } from './store.js';
 import type { Store } from './store.js';
 import { openUrl } from './url-file.js';
@@ -46,9 +46,6 @@ export interface FileStream {
   /** Why the file could not be stored; null when it could, or was not to be. */
   readonly storeFault?: unknown;
 }
-
-/** A file whose place is known: names were looked up. */
-export type PlacedFile = Exclude<FileSpec, { kind: 'hub' | 'name' }>;
 
 const READ_BYTES = 4 << 20;
 

@@ -1,11 +1,10 @@
 // Finds the files of `hf:owner/repo[:quant]` on the Hugging Face hub, with their hashes.
 
 import { EdgeError } from './errors.js';
-import type { PlacedFile } from './files.js';
-import { TransferError } from './http.js';
-import type { HubModel } from './hub-name.js';
-import { Patience } from './retry.js';
-import { shardUrls } from './shards.js';
+import type { EdgeErrorCode } from './errors.js';
+import { shardUrls } from './model-names.js';
+import type { HubModel } from './model-names.js';
+import type { PlacedFile } from './protocol.js';
 
 const HUB = 'https://huggingface.co';
 /** What to take when no quantization was named, best first. */
@@ -18,11 +17,11 @@ interface TreeRow {
   lfs?: { oid?: string; size?: number };
 }
 
-/** Asks the hub which files make up the model. */
+/** Asks the hub, once, which files make up the model. Whether asking again may help is told by the error's code, 'network'. */
 export async function resolveHub(model: HubModel, options: { fetch: typeof fetch; headers: [string, string][]; signal: AbortSignal }): Promise<PlacedFile[]> {
   const name = `${model.owner}/${model.repo}`;
   const url = `${HUB}/api/models/${name}/tree/main?recursive=true`;
-  const rows = await readWithRetries(url, options);
+  const rows = await readTree(url, options);
   const files = rows.filter((row) => row.type === 'file' && row.path?.endsWith('.gguf') && !/mmproj/i.test(row.path));
   const chosen = choose(files, model, name);
   return chosen.map((row) => {
@@ -39,20 +38,6 @@ export async function resolveHub(model: HubModel, options: { fetch: typeof fetch
   });
 }
 
-/** Failures that are borne, and the wait after the first. */
-const RETRIES = { retries: 3, retryDelayMs: 500 };
-
-async function readWithRetries(url: string, options: Parameters<typeof readTree>[1]): Promise<TreeRow[]> {
-  const patience = new Patience({ ...RETRIES, signal: options.signal });
-  for (;;) {
-    try {
-      return await readTree(url, options);
-    } catch (error) {
-      await patience.after(error);
-    }
-  }
-}
-
 async function readTree(url: string, options: { fetch: typeof fetch; headers: [string, string][]; signal: AbortSignal }): Promise<TreeRow[]> {
   let response: Response;
   try {
@@ -61,11 +46,12 @@ async function readTree(url: string, options: { fetch: typeof fetch; headers: [s
     if (options.signal.aborted) throw options.signal.reason;
     throw new EdgeError('network', `${url} could not be fetched: ${error instanceof Error ? error.message : String(error)}`, { path: url, cause: error });
   }
-  if ([401, 404].includes(response.status)) throw new EdgeError('not-found', `${url} answered with HTTP status ${response.status}: no such public repository`, { path: url });
-  const isFinal = response.status < 500 && response.status !== 429;
-  if (!response.ok) throw new TransferError('network', `${url} answered with HTTP status ${response.status}`, url, { isFinal });
+  const { ok, status } = response;
+  const fault = (code: EdgeErrorCode, what: string) => new EdgeError(code, `${url} answered with ${what}`, { path: url });
+  if ([401, 404].includes(status)) throw fault('not-found', `HTTP status ${status}: no such public repository`);
+  if (!ok) throw fault(status < 500 && ![408, 429].includes(status) ? 'not-found' : 'network', `HTTP status ${status}`);
   const rows: unknown = await response.json().catch(() => null);
-  if (!Array.isArray(rows)) throw new TransferError('network', `${url} answered with something else than a list of files`, url, { isFinal: true });
+  if (!Array.isArray(rows)) throw fault('malformed-file', 'something else than a list of files');
   return rows as TreeRow[];
 }
 

@@ -3,11 +3,12 @@
 import { openStore } from './cache.js';
 import { EdgeError, isErrorData } from './errors.js';
 import { openFile } from './files.js';
-import type { FileContext, FileStream, PlacedFile } from './files.js';
+import type { FileContext, FileStream } from './files.js';
+import type { HubModel } from './model-names.js';
 import type { WasmModule } from './modules.js';
 import { placeModel } from './placing.js';
 import { TransferProgress } from './progress.js';
-import type { LoadOptions } from './protocol.js';
+import type { LoadOptions, PlacedFile } from './protocol.js';
 import { whyNoRoom } from './quota.js';
 import type { Store } from './store.js';
 import type { Progress } from './types.js';
@@ -21,6 +22,8 @@ export interface LoadContext {
   signal: AbortSignal;
   fetch: typeof fetch;
   openStream(resource: number): ReadableStream<Uint8Array>;
+  /** Asks the hub which files a model has. */
+  findOnHub(model: HubModel): Promise<PlacedFile[]>;
   onProgress(progress: Progress): void;
 }
 

@@ -4,8 +4,10 @@ import { EdgeError } from './errors.js';
 import { probeGpu } from './gpu.js';
 import type * as BaseGlue from './hanzo-edge.js';
 import type * as ThreadsGlue from './hanzo-edge-threads.js';
-import { hasRelaxedSimd, isNode, isServiceWorker, processors, threadsFault } from './support.js';
+import { isNode, isServiceWorker } from './platform.js';
+import type { Threads } from './threads.js';
 import type { EdgeOptions } from './types.js';
+import { hasRelaxedSimd, processors, threadsFault } from './wasm-features.js';
 
 /** The modules, by the stems of their files. */
 export const MODULE_NAMES = ['hanzo-edge', 'hanzo-edge-relaxed', 'hanzo-edge-threads', 'hanzo-edge-relaxed-threads'] as const;
@@ -24,6 +26,7 @@ export interface WasmModule {
     start(): Worker;
     /** The name of the thread's file, in Node. */
     file: string;
+    Threads: typeof Threads;
   } | null;
 }
 

@@ -1,22 +1,21 @@
 // Finds the files that a model's name stands for: in the registry, on the hub, or among what is stored already.
 
 import { EdgeError } from './errors.js';
-import type { PlacedFile } from './files.js';
-import { resolveHub } from './hub.js';
-import { hubName } from './hub-name.js';
+import { hubName, storedName } from './model-names.js';
+import type { HubModel } from './model-names.js';
 import type { WasmModule } from './modules.js';
-import { cacheFolder, node } from './node.js';
-import type { FileSpec } from './protocol.js';
+import { cacheFolder, isNode, node } from './platform.js';
+import type { FileSpec, PlacedFile } from './protocol.js';
+import { Patience } from './retry.js';
 import type { Store } from './store.js';
-import { isNode } from './support.js';
 
 /** What finding them may use. */
 export interface PlacingContext {
   module: WasmModule;
-  fetch: typeof fetch;
-  headers: [string, string][];
   signal: AbortSignal;
   store: Store | null;
+  /** Asks the hub. */
+  findOnHub(model: HubModel): Promise<PlacedFile[]>;
 }
 
 /** A model's files, and its name for people. */
@@ -40,21 +39,26 @@ export async function placeModel(specs: FileSpec[], context: PlacingContext): Pr
   return { name: first ? storedName(first) : '', files };
 }
 
-/** What a model is called in lists: as its user named it. */
-export function storedName(spec: FileSpec): string {
-  switch (spec.kind) {
-    case 'hub': return hubName(spec);
-    case 'url': return spec.urls[0] ?? spec.name;
-    default: return spec.name;
-  }
-}
-
 /** What is stored of a hub model is taken as it is: the hub need not be asked, nor reached. */
 async function fromHub(spec: Extract<FileSpec, { kind: 'hub' }>, context: PlacingContext): Promise<PlacedFile[]> {
   const stored = (await context.store?.list().catch(() => [])) ?? [];
   const files = stored.filter(({ header, isComplete }) => isComplete && header.model === hubName(spec));
-  if (files.length === 0 || files.length !== files[0]?.header.files) return resolveHub(spec, context);
+  if (files.length === 0 || files.length !== files[0]?.header.files) return askHub(spec, context);
   return files.map(({ header }) => ({ kind: 'url' as const, urls: [header.url], name: header.name })).sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** Failures that are borne, and the wait after the first. */
+const RETRIES = { retries: 3, retryDelayMs: 500 };
+
+async function askHub({ owner, repo, quant }: HubModel, { findOnHub, signal }: PlacingContext): Promise<PlacedFile[]> {
+  const patience = new Patience({ ...RETRIES, signal });
+  for (;;) {
+    try {
+      return await findOnHub({ owner, repo, quant });
+    } catch (error) {
+      await patience.after(error);
+    }
+  }
 }
 
 interface RegistryRow {

@@ -3,6 +3,7 @@
 
 import { HanzoEdge } from './edge.js';
 import { EdgeError } from './errors.js';
+import { OverflowTarget } from './overflow-target.js';
 import { constraint, notSupported, readPrompt, toolOptions, unsupported } from './prompt-api-input.js';
 import type { Availability, CreateMonitor, LanguageModelPrompt, LanguageModelPromptOptions, LanguageModelSession, LanguageModelStatic, LanguageModelTool } from './prompt-api-types.js';
 import { toReadable } from './stream.js';
@@ -27,7 +28,7 @@ export function createLanguageModel(engine: EdgeOptions | SessionSource = {}): L
   return {
     async availability(options = {}) {
       if (unsupported(options)) return 'unavailable';
-      return shared ? shared.availability() : 'available';
+      return shared ? translated(() => shared.availability()) : 'available';
     },
     async create(options = {}) {
       const { signal, monitor, initialPrompts = [], tools = [], topK, temperature } = options;
@@ -67,13 +68,14 @@ class SharedEngine {
     this.#options = options;
   }
 
-  /** A file that is at hand is 'available' before it is loaded; for any other it is not asked whether it is stored. */
-  availability(): Availability {
+  /** What is loaded or being loaded says so; of anything else the headers are looked at, and what is stored of it. */
+  async availability(): Promise<Availability> {
     if (this.#loading) return this.#loading.isLoaded ? 'available' : 'downloading';
-    const { model } = this.#options;
-    const files: readonly unknown[] = Array.isArray(model) ? model : [model];
-    const isHere = files.every((file) => file instanceof Blob || file instanceof Uint8Array);
-    return isHere ? 'available' : 'downloadable';
+    const { signal: _signal, onProgress: _onProgress, ...options } = this.#options;
+    const files: readonly unknown[] = [options.model].flat();
+    // It is here, and can be read only once.
+    if (files.some((file) => file instanceof ReadableStream)) return 'available';
+    return HanzoEdge.availability(options);
   }
 
   async load(target: EventTarget, signal: AbortSignal | undefined): Promise<HanzoEdge> {
@@ -134,17 +136,16 @@ interface Current {
   stream: TokenStream | null;
 }
 
-class Session extends EventTarget implements LanguageModelSession {
+class Session extends OverflowTarget implements LanguageModelSession {
   readonly #session: EdgeSession;
   readonly #tools: readonly LanguageModelTool[];
   #isDestroyed = false;
-  #listener: ((event: Event) => unknown) | null = null;
 
   constructor(session: EdgeSession, tools: readonly LanguageModelTool[]) {
     super();
     this.#session = session;
     this.#tools = tools;
-    session.addEventListener('contextoverflow', () => this.dispatchEvent(new Event('contextoverflow')));
+    session.addEventListener('contextoverflow', () => this.tellOverflow());
   }
 
   get contextUsage(): number {
@@ -153,16 +154,6 @@ class Session extends EventTarget implements LanguageModelSession {
 
   get contextWindow(): number {
     return this.#session.contextWindow;
-  }
-
-  get oncontextoverflow(): ((event: Event) => unknown) | null {
-    return this.#listener;
-  }
-
-  set oncontextoverflow(listener: ((event: Event) => unknown) | null) {
-    if (this.#listener) this.removeEventListener('contextoverflow', this.#listener);
-    this.#listener = typeof listener === 'function' ? listener : null;
-    if (this.#listener) this.addEventListener('contextoverflow', this.#listener);
   }
 
   async prompt(input: LanguageModelPrompt, options: LanguageModelPromptOptions = {}): Promise<string> {

@@ -1,8 +1,8 @@
 // The one description of what the caller's side and the engine's side say to each other, by worker messages or directly.
 // Everything here can be cloned. The caller numbers its calls; an answer carries the number of its call.
 
-import { EdgeError } from './errors.js';
 import type { ErrorData } from './errors.js';
+import type { HubModel } from './model-names.js';
 import type { BackendName, ChatMessage, Diagnostics, EdgeOptions, FinishReason, GenerateStats, MemoryReport, Plan, Progress, TokenLogprob, ToolCall, ToolCallDelta } from './types.js';
 
 /** One file of a model, ready to be opened on the engine's side. */
@@ -16,6 +16,9 @@ export type FileSpec =
   | { kind: 'handle'; handle: FileSystemFileHandle; name: string }
   /** A stream the caller's side reads; the engine's side pulls from the resource with this number. */
   | { kind: 'stream'; resource: number; name: string };
+
+/** A file whose place is known: names were looked up. */
+export type PlacedFile = Exclude<FileSpec, { kind: 'hub' | 'name' }>;
 
 /** What a load needs to know. */
 export interface LoadOptions {
@@ -124,7 +127,8 @@ export type ToHost =
   | { type: 'cancel'; id: number }
   | { type: 'fetched'; resource: number; url: string; status: number; headers: [string, string][] }
   | { type: 'chunk'; resource: number; bytes: Uint8Array | null }
-  | { type: 'failed'; resource: number; message: string };
+  | { type: 'found'; resource: number; files: PlacedFile[] }
+  | { type: 'failed'; resource: number; error: ErrorData };
 
 /** From the engine's side to the caller's. */
 export type FromHost =
@@ -137,6 +141,7 @@ export type FromHost =
   | { type: 'logprob'; id: number; entry: TokenLogprob }
   | { type: 'progress'; id: number; progress: Progress }
   | { type: 'fetch'; resource: number; url: string; headers: [string, string][] }
+  | { type: 'find'; resource: number; model: HubModel; headers: [string, string][] }
   | { type: 'pull'; resource: number }
   | { type: 'drop'; resource: number }
   /** The engine is gone, with everything it was doing. */
@@ -146,9 +151,4 @@ export type FromHost =
 export interface Port {
   post(message: ToHost): void;
   close(): void;
-}
-
-/** For the default branch of a switch: the compiler proves that it is never reached. */
-export function unreachable(value: never): never {
-  throw new EdgeError('internal', `unknown message ${JSON.stringify(value)}`);
 }

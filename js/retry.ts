@@ -2,6 +2,7 @@
 
 import { EdgeError } from './errors.js';
 import { TransferError } from './http.js';
+import { pause } from './pause.js';
 
 /** How failures are borne. */
 export interface RetryOptions {
@@ -45,13 +46,4 @@ export class Patience {
 function isWorthRetrying(error: unknown): boolean {
   if (!(error instanceof TransferError)) return error instanceof EdgeError && error.code === 'network';
   return !error.isFinal && (error.retryAfterMs ?? 0) <= LONGEST_REST_MS;
-}
-
-/** Waits; rejects with the signal's reason when it is aborted. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = () => { clearTimeout(timer); reject(signal.reason as Error); };
-    const timer = setTimeout(() => { signal.removeEventListener('abort', stop); resolve(); }, ms);
-    signal.addEventListener('abort', stop, { once: true });
-  });
 }

@@ -3,6 +3,7 @@
 
 import { EdgeError } from './errors.js';
 import { plainMessages } from './options.js';
+import { OverflowTarget } from './overflow-target.js';
 import { TokenStreamSource } from './stream.js';
 import type { ChatMessage, ChatOptions, Diagnostics, EdgeSession, GenerateResult, SessionInput, SessionOptions, TokenStream } from './types.js';
 
@@ -32,7 +33,7 @@ const ANSWER_SHARE = 8;
 const SLIDE_SHARE = 4;
 
 /** The session class behind `EdgeSession`. */
-export class Session extends EventTarget implements EdgeSession {
+export class Session extends OverflowTarget implements EdgeSession {
   readonly #engine: SessionEngine;
   readonly #defaults: ChatOptions;
   readonly #overflow: NonNullable<SessionOptions['overflow']>;
@@ -45,7 +46,6 @@ export class Session extends EventTarget implements EdgeSession {
   #answering: TokenStream | null = null;
   /** The last call: the next one waits for it, since it continues from its turns. */
   #last: Promise<unknown> = Promise.resolve();
-  #listener: ((event: Event) => unknown) | null = null;
 
   constructor(engine: SessionEngine, options: SessionOptions) {
     super();
@@ -63,16 +63,6 @@ export class Session extends EventTarget implements EdgeSession {
 
   get contextWindow(): number {
     return this.#engine.diagnostics.contextTokens;
-  }
-
-  get oncontextoverflow(): ((event: Event) => unknown) | null {
-    return this.#listener;
-  }
-
-  set oncontextoverflow(listener: ((event: Event) => unknown) | null) {
-    if (this.#listener) this.removeEventListener('contextoverflow', this.#listener);
-    this.#listener = typeof listener === 'function' ? listener : null;
-    if (this.#listener) this.addEventListener('contextoverflow', this.#listener);
   }
 
   async prompt(input: SessionInput, options: ChatOptions = {}): Promise<string> {
@@ -113,8 +103,7 @@ export class Session extends EventTarget implements EdgeSession {
   async append(input: SessionInput, options: { signal?: AbortSignal } = {}): Promise<void> {
     await this.#inTurn(async () => {
       options.signal?.throwIfAborted();
-      const { added, prefill } = turnsOf(input);
-      if (prefill !== '') added.push({ role: 'assistant', content: prefill });
+      const added = saidTurnsOf(input);
       await this.#makeRoom(added, 0);
       const usage = await this.#engine.countTokens([...this.#turns, ...added]);
       options.signal?.throwIfAborted();
@@ -128,8 +117,7 @@ export class Session extends EventTarget implements EdgeSession {
   }
 
   async measureContextUsage(input: SessionInput): Promise<number> {
-    const { added, prefill } = turnsOf(input);
-    if (prefill !== '') added.push({ role: 'assistant', content: prefill });
+    const added = saidTurnsOf(input);
     const before = this.#turns.length === 0 ? 0 : await this.#engine.countTokens(this.#turns);
     return (await this.#engine.countTokens([...this.#turns, ...added])) - before;
   }
@@ -203,7 +191,7 @@ export class Session extends EventTarget implements EdgeSession {
     if (this.#overflow === 'error') return;
     const share = Math.floor(this.contextWindow / ANSWER_SHARE);
     const room = typeof maxTokens === 'number' ? Math.min(maxTokens, share) : share;
-    if (await this.#forget(added, this.contextWindow - Math.max(room, 1))) this.dispatchEvent(new Event('contextoverflow'));
+    if (await this.#forget(added, this.contextWindow - Math.max(room, 1))) this.tellOverflow();
   }
 
   /**
@@ -220,7 +208,7 @@ export class Session extends EventTarget implements EdgeSession {
       hasForgotten = true;
     }
     if (!hasForgotten || (await tokens()) > most) return null;
-    this.dispatchEvent(new Event('contextoverflow'));
+    this.tellOverflow();
     return rest;
   }
 
@@ -265,6 +253,12 @@ function turnsOf(input: SessionInput, path = 'input'): Turns {
     throw new EdgeError('invalid-argument', `${path}[${begun}].prefix: expected true only on a last message of the assistant`, { path: `${path}[${begun}].prefix` });
   }
   return { added, prefill: String(last.content) };
+}
+
+/** An input as turns alone: the beginning of an answer is a turn of the assistant's. */
+function saidTurnsOf(input: SessionInput): ChatMessage[] {
+  const { added, prefill } = turnsOf(input);
+  return prefill === '' ? added : [...added, { role: 'assistant', content: prefill }];
 }
 
 /** The parts of a message with the names of `ChatMessage`. */

@@ -1,11 +1,9 @@
 // What the caller names as a model, turned into plain descriptions of files that can be sent to the engine's side.
 
 import { EdgeError } from './errors.js';
-import { parseHubName } from './hub-name.js';
-import { node } from './node.js';
+import { parseHubName, shardUrls } from './model-names.js';
+import { isNode, node } from './platform.js';
 import type { FileSpec } from './protocol.js';
-import { shardUrls } from './shards.js';
-import { isNode } from './support.js';
 import type { ModelFile, ModelSource, ModelUrl } from './types.js';
 
 /** Takes a stream that stays on the caller's side and returns the number of its resource. */

@@ -3,8 +3,8 @@
 import { EdgeError } from './errors.js';
 import { openModel, readModel } from './model-files.js';
 import type { LoadContext } from './model-files.js';
+import { isWebWorker } from './platform.js';
 import type { LoadOptions } from './protocol.js';
-import { isWebWorker } from './support.js';
 
 /** Enough of a file to see that it is none of what servers send in a model's place. */
 const SNIFF_BYTES = 64;

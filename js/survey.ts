@@ -2,15 +2,14 @@
 
 import { EdgeError } from './errors.js';
 import type { EdgeErrorCode } from './errors.js';
-import type { PlacedFile } from './files.js';
 import { probeGpu } from './gpu.js';
 import { reasonOf } from './loading.js';
 import { isLocked } from './locks.js';
 import { openModel } from './model-files.js';
 import type { Glance, LoadContext, ModelFiles } from './model-files.js';
-import type { LoadOptions, Survey } from './protocol.js';
+import { isNode, node } from './platform.js';
+import type { LoadOptions, PlacedFile, Survey } from './protocol.js';
 import { whyNoRoom } from './quota.js';
-import { memoryBytes } from './support.js';
 import { hasTrapped, noteTrap } from './traps.js';
 import { lockOf } from './turns.js';
 import type { BackendName, Plan } from './types.js';
@@ -78,4 +77,11 @@ async function outlookOf(options: LoadOptions, files: ModelFiles, context: LoadC
 async function isUnderWay(specs: PlacedFile[]): Promise<boolean> {
   const keys = specs.flatMap((spec) => (spec.kind === 'url' ? [keyOf(spec)] : []));
   return (await Promise.all(keys.map((key) => isLocked(lockOf(key))))).includes(true);
+}
+
+/** Bytes of this machine's memory; null where that is not told. Browsers tell no more than 8 GiB, so that these may be more. */
+function memoryBytes(): number | null {
+  if (isNode()) return node().os.totalmem();
+  const gigabytes = (navigator as Navigator & { deviceMemory?: number }).deviceMemory;
+  return gigabytes !== undefined && gigabytes < 8 ? gigabytes * 2 ** 30 : null;
 }

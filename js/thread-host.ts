@@ -2,8 +2,7 @@
 // so that after the first message it hears no other.
 
 import type * as ThreadsGlue from './hanzo-edge-threads.js';
-import { node } from './node.js';
-import { isNode } from './support.js';
+import { isNode, node } from './platform.js';
 
 /** What a thread is sent, once. */
 export interface ThreadStart {

@@ -1,10 +1,9 @@
 // The threads of one instance of a WASM module with threads, as workers on its memory. Engines ask for some and give as
 // many back; which ones leave is the module's business.
 
+import { isNode, node } from './platform.js';
 import type { ThreadNews, ThreadStart } from './thread-host.js';
 import type { WasmModule } from './modules.js';
-import { node } from './node.js';
-import { isNode } from './support.js';
 
 /** How long a thread may take to start. */
 const START_MS = 10_000;

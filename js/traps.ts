@@ -3,7 +3,7 @@
 // Knows nothing of the module itself, so that it can be tested without one.
 
 import type { ErrorData } from './errors.js';
-import { isNode } from './support.js';
+import { isNode } from './platform.js';
 
 let isStopped = false;
 

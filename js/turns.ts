@@ -2,7 +2,7 @@
 
 import { tryLock, waitForLock } from './locks.js';
 import type { Release } from './locks.js';
-import { pause } from './retry.js';
+import { pause } from './pause.js';
 
 const LOOK_MS = 500;
 /** A tab that stores nothing for so long is not waited for: it may be asleep. */

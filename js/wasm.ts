@@ -3,9 +3,8 @@
 import { EdgeError } from './errors.js';
 import type { ErrorData } from './errors.js';
 import type { ModuleName, WasmModule } from './modules.js';
-import { node } from './node.js';
-import { hasWasmSimd, isNode } from './support.js';
-import { Threads } from './threads.js';
+import { isNode, node } from './platform.js';
+import type { Threads } from './threads.js';
 import { hasTrapped, noteTrap, trapData } from './traps.js';
 
 /** Where the module comes from, when not from its place in the package. */
@@ -69,7 +68,7 @@ async function start(module: WasmModule, source: WasmSource): Promise<WasmInstan
   const shared = module.threads ? { memory: sharedMemory() } : {};
   try {
     const { memory } = await module.glue.default({ module_or_path: compiled, ...shared });
-    return { memory, threads: module.threads && new Threads(module.threads, module.url, { module: compiled, memory }) };
+    return { memory, threads: module.threads && new module.threads.Threads(module.threads, module.url, { module: compiled, memory }) };
   } catch (error) {
     if (error instanceof RangeError) throw new EdgeError('out-of-memory', `the WASM module could not get its first memory: ${error.message}`, { cause: error });
     throw misfit(messageOf(error), error);
@@ -143,4 +142,11 @@ async function compile(bytes: BufferSource, path: string): Promise<WebAssembly.M
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Whether WebAssembly with 128-bit SIMD runs here. */
+function hasWasmSimd(): boolean {
+  // A module with one function that makes a vector: () -> v128 { i32.const 0; i8x16.splat }.
+  const module = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11];
+  return typeof WebAssembly === 'object' && WebAssembly.validate(new Uint8Array(module));
 }

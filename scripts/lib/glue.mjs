@@ -15,7 +15,17 @@ const UNUSED = [
   // How values of JS are described in messages of Rust.
   [/^function debugString\([\s\S]*?^\}\n/m, 'function debugString(val) {\n    return String(val);\n}\n'],
   // Kernels use buffers only.
-  [/^const __wbindgen_enum_GpuTextureFormat = \[.*\];$/m, 'const __wbindgen_enum_GpuTextureFormat = [];'],
+  [/^(const __wbindgen_enum_Gpu(?:Texture|StorageTexture|Sampler)\w+ = \[).*\];$/gm, '$1];'],
+  // Texts that are written into the module's memory character by character, and encoders that cannot write into it.
+  [/^function passStringToWasm0\([\s\S]*?^\}\n/m, 'function passStringToWasm0(arg, malloc) {\n    return passArray8ToWasm0(cachedTextEncoder.encode(arg), malloc);\n}\n'],
+  [/^if \((?:!\('encodeInto' in cachedTextEncoder\)|cachedTextEncoder)\) \{\n[\s\S]*?^\}\n/m, ''],
+  // Starting from an address, and other arguments than one object.
+  [/^( +)if \(Object\.getPrototypeOf\(\w+\) === Object\.prototype\) \{\n\s*(.*\n)\s*\} else \{\n.*\n\s*\}\n/gm, '$1$2'],
+  [/^ +if \(typeof module_or_path === 'string' [\s\S]*?\n {4}\}\n/m, ''],
+  // Platforms that are older than WASM SIMD.
+  [/\(typeof FinalizationRegistry === 'undefined'\)\n.*\n +: new/g, 'new'],
+  // Objects are freed by their method, by name.
+  [/^if \(Symbol\.dispose\) .*\n/gm, ''],
 ];
 
 /** The bytes of a module and the text of its glue, with short names: `{ wasm, glue }`. */

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { FileWindow } from '../../js/window.js';
 import { faultOfBeginning } from '../../js/sniff.js';
 import type { EdgeErrorCode } from '../../js/errors.js';
-import type { PlacedFile } from '../../js/files.js';
+import type { PlacedFile } from '../../js/protocol.js';
 import { ModelFiles } from '../../js/model-files.js';
 import type { Progress } from '../../js/types.js';
 import { Store } from '../../js/store.js';

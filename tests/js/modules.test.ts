@@ -9,7 +9,7 @@ import type { Worker } from 'node:worker_threads';
 import { EdgeError, HanzoEdge } from '@hanzo/edge';
 import type { EdgeOptions } from '@hanzo/edge';
 import { MODULE_NAMES } from '#dist/modules.js';
-import { hasRelaxedSimd, processors, threadsFault } from '#dist/support.js';
+import { hasRelaxedSimd, processors, threadsFault } from '#dist/wasm-features.js';
 
 const MODEL = process.env.HANZO_EDGE_MODEL ?? '';
 const GRAVITY = [{ role: 'user' as const, content: 'What is gravity?' }];
@@ -122,7 +122,7 @@ test('a_program_that_does_not_close_its_engine_ends_all_the_same', needsThreads,
 test('relaxed_simd_is_taken_where_it_is_right', () => {
   assert.equal(threadsFault() === null, !isNode20);
   const detect = (flags: string[]) => {
-    const script = `const { hasRelaxedSimd } = await import(${JSON.stringify(pathToFileURL('dist/support.js').href)}); console.log(hasRelaxedSimd());`;
+    const script = `const { hasRelaxedSimd } = await import(${JSON.stringify(pathToFileURL('dist/wasm-features.js').href)}); console.log(hasRelaxedSimd());`;
     return spawnSync(process.execPath, [...flags, '--input-type=module', '--eval', script], { encoding: 'utf8' }).stdout.trim();
   };
   assert.equal(detect([]), String(!isNode20));

@@ -5,6 +5,8 @@ import { test } from 'node:test';
 import { HanzoEdge } from '@hanzo/edge';
 import type { EdgeOptions } from '@hanzo/edge';
 import { createLanguageModel, installLanguageModel } from '@hanzo/edge/prompt-api';
+import { sendFile, startServer } from '../js/server.js';
+import { tinyModel } from '../js/tiny.js';
 
 const OPTIONS: EdgeOptions = { model: process.env.HANZO_EDGE_MODEL ?? '', backend: 'cpu', threads: 1, maxContextTokens: 256 };
 const LanguageModel = createLanguageModel(OPTIONS);
@@ -23,7 +25,7 @@ async function head(stream: ReadableStream<string>, pieces = 8): Promise<string>
 }
 
 test('a_session_is_created_with_progress_and_answers_as_the_engine_does', async () => {
-  assert.equal(await LanguageModel.availability(), 'downloadable');
+  assert.equal(await LanguageModel.availability(), 'available', 'the file is here');
   const progress: number[] = [];
   const session = await LanguageModel.create({ ...GREEDY, initialPrompts: [{ role: 'system', content: 'Be brief.' }], monitor(target) {
     target.addEventListener('downloadprogress', ({ loaded }) => { progress.push(loaded); });
@@ -107,13 +109,35 @@ test('the_oldest_turns_give_way_with_an_event', async () => {
   session.destroy();
 });
 
+test('a_model_is_downloadable_until_it_is_stored_and_unavailable_where_it_is_not', async () => {
+  const body = tinyModel(4);
+  const server = await startServer((request, response) => sendFile(request, response, body));
+  const options: EdgeOptions = { model: server.url, backend: 'cpu', cache: 'memory' };
+  const model = createLanguageModel(options);
+  assert.equal(await model.availability(), 'downloadable');
+  await HanzoEdge.models.download(server.url, { cache: 'memory' });
+  assert.equal(await model.availability(), 'available');
+  await HanzoEdge.models.delete(server.url);
+  assert.equal(await model.availability(), 'downloadable');
+  const session = await model.create(GREEDY);
+  assert.equal(await model.availability(), 'available');
+  session.destroy();
+  await HanzoEdge.models.delete(server.url);
+  await server.close();
+  assert.equal(await createLanguageModel({ ...options, fetch: () => Promise.resolve(new Response('', { status: 404 })) }).availability(), 'unavailable');
+  await assert.rejects(createLanguageModel({ ...options, threads: -1 }).availability(), isError('TypeError'));
+  const stream = new Blob([body as Uint8Array<ArrayBuffer>]).stream();
+  assert.equal(await createLanguageModel({ model: stream }).availability(), 'available');
+  assert.equal(stream.locked, false, 'what can be read only once is left for create');
+});
+
 test('a_load_that_nobody_waits_for_is_called_off_and_the_next_one_works', async () => {
   const other = createLanguageModel(OPTIONS);
   const control = new AbortController();
   const creating = other.create({ signal: control.signal });
   control.abort('enough');
   await assert.rejects(creating, (reason) => reason === 'enough');
-  assert.equal(await other.availability(), 'downloadable');
+  assert.equal(await other.availability(), 'available');
   const session = await other.create(GREEDY);
   session.destroy();
   assert.equal(await other.availability(), 'available');

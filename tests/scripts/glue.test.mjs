@@ -56,7 +56,14 @@ test('what a glue never uses goes, and nothing else', () => {
   const load = "async function __wbg_load(module, imports) {\n    if (module instanceof Response) {\n        return 1;\n    }\n}\n";
   const formats = 'const __wbindgen_enum_GpuTextureFormat = ["r8unorm", "r8snorm"];\n';
   const kept = 'const __wbindgen_enum_GpuQueryType = ["occlusion"];\nfunction other() {\n    return 2;\n}\n';
-  const text = trimmed(load + kept + formats);
+  const samplers = 'const __wbindgen_enum_GpuSamplerBindingType = ["filtering"];\n';
+  const registry = "const Registry = (typeof FinalizationRegistry === 'undefined')\n    ? { register: () => {} }\n    : new FinalizationRegistry(free);\n";
+  const disposal = 'if (Symbol.dispose) Engine.prototype[Symbol.dispose] = Engine.prototype.free;\n';
+  const encoder = "if (!('encodeInto' in cachedTextEncoder)) {\n    cachedTextEncoder.encodeInto = 1;\n}\n";
+  const init = "function initSync(module) {\n    if (module !== undefined) {\n        if (Object.getPrototypeOf(module) === Object.prototype) {\n            ({module} = module)\n        } else {\n            console.warn('deprecated')\n        }\n    }\n}\n";
+  const text = trimmed(load + kept + formats + samplers + registry + disposal + encoder + init);
+  for (const gone of ['filtering', 'undefined\'', 'Symbol.dispose', 'encodeInto', 'console.warn', 'getPrototypeOf']) assert.ok(!text.includes(gone), gone);
+  assert.ok(text.includes('const Registry = new FinalizationRegistry(free);') && /if \(module !== undefined\) \{\n +\(\{module\} = module\)\n +\}\n\}/.test(text), text);
   assert.ok(!text.includes('Response') && !text.includes('r8unorm') && text.includes(kept));
   assert.match(text, /WebAssembly\.instantiate\(module, imports\)/);
 });

@@ -154,6 +154,22 @@ test('two_tabs_make_one_download', async () => {
   assert.deepEqual([...server.ranges].sort(), ['bytes=0-8388607', `bytes=8388608-${BODY.length - 1}`]);
 });
 
+test('a_model_of_the_hub_is_looked_up_by_the_page_and_downloaded_by_the_worker', async () => {
+  const page = await openPage();
+  const asked: string[] = [];
+  await context.route('https://huggingface.co/**', async (route) => {
+    const { pathname } = new URL(route.request().url());
+    asked.push(pathname);
+    const headers = { 'access-control-allow-origin': '*' };
+    if (pathname.startsWith('/api/')) await route.fulfill({ headers, json: [{ type: 'file', path: 'm-Q4_1.gguf', size: BODY.length }] });
+    else await route.fulfill({ headers, body: Buffer.from(BODY), contentType: 'application/octet-stream' });
+  });
+  value(await download(page, 'hf:o/r'));
+  assert.deepEqual([asked[0], asked.at(-1)], ['/api/models/o/r/tree/main', '/o/r/resolve/main/m-Q4_1.gguf']);
+  const [model] = await list(page);
+  assert.deepEqual([model?.name, model?.complete, model?.bytes], ['hf:o/r', true, BODY.length]);
+});
+
 test('a_tab_that_waits_takes_over_when_the_first_one_dies', async () => {
   const [first, second] = [await openPage(), await openPage()];
   server.holdAfter = 5 * MEGABYTE;
@@ -235,7 +251,7 @@ test('a_quota_that_is_too_small_is_told_before_the_download', async () => {
   const { error } = await download(page);
   assert.deepEqual([error?.isEdgeError, error?.code], [true, 'quota'], JSON.stringify(error));
   assert.match(error?.message ?? '', /needs 10485760 bytes of storage, which this device refuses to give/);
-  assert.equal(server.ranges.length, 1);
+  assert.ok(server.ranges.length <= 2, 'no range but those that are asked for at once');
   assert.deepEqual(await list(page), []);
 });
 

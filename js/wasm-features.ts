@@ -1,50 +1,7 @@
-// What this platform has. Asks and answers, changes nothing.
+// What of WebAssembly this platform has, and how many processors for it: what the choice of a module asks, before any is
+// loaded. Changes nothing.
 
-import { node } from './node.js';
-
-/** Whether this is Node (or something that looks like it), where modules are files and there is no page. */
-export function isNode(): boolean {
-  return typeof process !== 'undefined' && typeof process.versions?.node === 'string' && typeof process.getBuiltinModule === 'function';
-}
-
-/** Whether this code runs in a web worker. */
-export function isWebWorker(): boolean {
-  const scope = (globalThis as { WorkerGlobalScope?: new () => object }).WorkerGlobalScope;
-  return !isNode() && scope !== undefined && globalThis instanceof scope;
-}
-
-/** Whether this code runs in a service worker, which has neither workers of its own nor `import()`. */
-export function isServiceWorker(): boolean {
-  const scope = (globalThis as { ServiceWorkerGlobalScope?: new () => object }).ServiceWorkerGlobalScope;
-  return scope !== undefined && globalThis instanceof scope;
-}
-
-/** Whether module workers can be made here. */
-export function hasWorkers(): boolean {
-  return !isNode() && typeof Worker === 'function';
-}
-
-/** Whether the origin's private file system can be read. */
-export function hasOpfs(): boolean {
-  return !isNode() && typeof navigator.storage?.getDirectory === 'function' && typeof FileSystemFileHandle === 'function';
-}
-
-/** Whether the origin's private file system can be written with synchronous handles, as it can in workers. */
-export function canWriteOpfs(): boolean {
-  return isWebWorker() && hasOpfs() && 'createSyncAccessHandle' in FileSystemFileHandle.prototype;
-}
-
-/** Whether the Cache API can be used (only in secure contexts). */
-export function hasCacheApi(): boolean {
-  return !isNode() && typeof caches !== 'undefined';
-}
-
-/** Whether WebAssembly with 128-bit SIMD runs here. */
-export function hasWasmSimd(): boolean {
-  // A module with one function that makes a vector: () -> v128 { i32.const 0; i8x16.splat }.
-  const module = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11];
-  return typeof WebAssembly === 'object' && WebAssembly.validate(new Uint8Array(module));
-}
+import { isNode, node } from './platform.js';
 
 /** Whether WebAssembly with relaxed SIMD runs here, and rightly: one V8 had its dot product wrong behind a flag. */
 export function hasRelaxedSimd(): boolean {
@@ -94,13 +51,6 @@ export function threadsFault(): string | null {
 function hasOldV8(): boolean {
   if (isNode()) return Number.parseFloat(process.versions.v8 ?? '99') < 11.4;
   return Number(/\bChrome\/(\d+)/.exec(navigator.userAgent)?.[1] ?? 999) < 114;
-}
-
-/** Bytes of this machine's memory; null where that is not told. Browsers tell no more than 8 GiB, so that these may be more. */
-export function memoryBytes(): number | null {
-  if (isNode()) return node().os.totalmem();
-  const gigabytes = (navigator as Navigator & { deviceMemory?: number }).deviceMemory;
-  return gigabytes !== undefined && gigabytes < 8 ? gigabytes * 2 ** 30 : null;
 }
 
 /** Logical processors, 1 where that is not told. */

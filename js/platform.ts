@@ -1,4 +1,5 @@
-// Node's own modules, without an import that a bundler for browsers would follow. Only called where `isNode()` holds.
+// Where this code runs, and what Node has of its own: its modules come without an import that a bundler for browsers would
+// follow, and are only asked for where `isNode()` holds.
 
 import type * as Fs from 'node:fs';
 import type * as FsPromises from 'node:fs/promises';
@@ -6,6 +7,28 @@ import type * as Os from 'node:os';
 import type * as Path from 'node:path';
 import type * as Url from 'node:url';
 import type * as WorkerThreads from 'node:worker_threads';
+
+/** Whether this is Node (or something that looks like it), where modules are files and there is no page. */
+export function isNode(): boolean {
+  return typeof process !== 'undefined' && typeof process.versions?.node === 'string' && typeof process.getBuiltinModule === 'function';
+}
+
+/** Whether this code runs in a web worker. */
+export function isWebWorker(): boolean {
+  const scope = (globalThis as { WorkerGlobalScope?: new () => object }).WorkerGlobalScope;
+  return !isNode() && scope !== undefined && globalThis instanceof scope;
+}
+
+/** Whether this code runs in a service worker, which has neither workers of its own nor `import()`. */
+export function isServiceWorker(): boolean {
+  const scope = (globalThis as { ServiceWorkerGlobalScope?: new () => object }).ServiceWorkerGlobalScope;
+  return scope !== undefined && globalThis instanceof scope;
+}
+
+/** Whether module workers can be made here. */
+export function hasWorkers(): boolean {
+  return !isNode() && typeof Worker === 'function';
+}
 
 /** The modules this package uses in Node. */
 export interface NodeModules {
