@@ -1,10 +1,11 @@
 // The bench: runs a prompt and its continuation some times, plots the speed over time, and exports what was measured.
 
 import { measure } from './bench-run.js';
-import { byId, make, saveJson, showFault } from './dom.js';
-import { duration, explain, rate } from './format.js';
+import { byId, make, saveJson } from './dom.js';
+import { duration, rate } from './format.js';
 import { makePlot } from './plot.js';
 import { median, ratesOverTime } from './rates.js';
+import { makeRuns } from './runs.js';
 
 /** How often the plot is drawn while a run is under way: drawing takes time that the run would have. */
 const DRAW_EVERY_MS = 250;
@@ -12,38 +13,35 @@ const DRAW_EVERY_MS = 250;
 /** Builds the view for an engine's holder. `onSpeed(tokensPerSecond)` hears how fast each run decoded. */
 export function makeBench({ engine, onSpeed }) {
   const plot = makePlot(byId('bench-plot'));
-  let control = null;
   let report = null;
 
-  async function start() {
+  async function start(signal) {
     const { edge, title } = engine;
-    const own = new AbortController();
-    control = own;
     report = reportOf(edge, title, settings());
-    update();
     show();
     try {
-      for (let run = 1; run <= report.settings.runs; run += 1) {
-        byId('bench-state').textContent = `Run ${run} of ${report.settings.runs}: reading the prompt`;
-        let drawnMs = 0;
-        const onTimes = (times) => {
-          if (performance.now() - drawnMs < DRAW_EVERY_MS) return;
-          drawnMs = performance.now();
-          byId('bench-state').textContent = `Run ${run} of ${report.settings.runs}: ${times.length} of ${report.settings.decodeTokens} tokens`;
-          show({ times, usage: { completionTokens: times.length }, stats: null });
-        };
-        report.runs.push(await measure(edge, { run, ...report.settings, signal: own.signal, onTimes }));
-        onSpeed(report.runs.at(-1).stats.decodeTokensPerSecond);
-        show();
-      }
+      for (let run = 1; run <= report.settings.runs; run += 1) await addRun(edge, run, signal);
       byId('bench-state').textContent = 'Done.';
     } catch (error) {
-      byId('bench-state').textContent = own.signal.aborted ? 'Stopped.' : '';
-      if (!own.signal.aborted) showFault(byId('bench-fault'), explain(error));
+      byId('bench-state').textContent = signal.aborted ? 'Stopped.' : '';
       show();
+      throw error;
     }
-    if (control === own) control = null;
-    update();
+  }
+
+  async function addRun(edge, run, signal) {
+    const { runs, decodeTokens } = report.settings;
+    byId('bench-state').textContent = `Run ${run} of ${runs}: reading the prompt`;
+    let drawnMs = 0;
+    const onTimes = (times) => {
+      if (performance.now() - drawnMs < DRAW_EVERY_MS) return;
+      drawnMs = performance.now();
+      byId('bench-state').textContent = `Run ${run} of ${runs}: ${times.length} of ${decodeTokens} tokens`;
+      show({ times, usage: { completionTokens: times.length }, stats: null });
+    };
+    report.runs.push(await measure(edge, { run, ...report.settings, signal, onTimes }));
+    onSpeed(report.runs.at(-1).stats.decodeTokensPerSecond);
+    show();
   }
 
   /** Shows the finished runs, and the one under way. */
@@ -56,21 +54,12 @@ export function makeBench({ engine, onSpeed }) {
     byId('bench-table').hidden = report.runs.length === 0;
   }
 
-  function update() {
-    const isBusy = control !== null;
-    byId('bench-start').hidden = isBusy;
-    byId('bench-start').disabled = engine.edge === null;
-    byId('bench-stop').hidden = !isBusy;
-    byId('bench-fields').disabled = isBusy;
-    byId('bench-export').disabled = isBusy || !report || report.runs.length === 0;
-    if (isBusy) showFault(byId('bench-fault'), null);
-  }
-
-  byId('bench-form').addEventListener('submit', (event) => { event.preventDefault(); if (engine.edge && !control) start(); });
-  byId('bench-stop').addEventListener('click', () => control?.abort());
   byId('bench-export').addEventListener('click', () => saveJson(`bench ${report.backend} ${report.date.slice(0, 10)}`, exported(report)));
-  engine.onChange(update);
-  update();
+  makeRuns({
+    engine, view: 'bench',
+    begin: () => start,
+    onChange: (isBusy) => { byId('bench-export').disabled = isBusy || !report || report.runs.length === 0; },
+  });
 }
 
 function settings() {

@@ -1,7 +1,8 @@
 // The JSON view: a schema, an instruction, and an answer that the schema accepts whatever the model would rather say.
 
 import { byId, make, showFault } from './dom.js';
-import { explain, summary } from './format.js';
+import { summary } from './format.js';
+import { makeRuns } from './runs.js';
 
 const MOST_TOKENS = 400;
 const short = { type: 'string', maxLength: 60 };
@@ -31,31 +32,21 @@ const EXAMPLES = [
 /** Builds the view for an engine's holder. `onSpeed(tokensPerSecond)` hears how fast answers are written. */
 export function makeJson({ engine, settings, onSpeed }) {
   const output = byId('json-output');
-  let control = null;
 
-  async function run(schema) {
-    control = new AbortController();
-    update();
-    showFault(byId('json-fault'), null);
+  async function run(schema, signal) {
     byId('json-result').hidden = false;
     byId('json-note').textContent = '';
     output.textContent = '';
-    try {
-      const stream = engine.edge.chat([{ role: 'user', content: byId('json-prompt').value }], {
-        maxTokens: MOST_TOKENS,
-        ...settings.sampling(),
-        responseFormat: { type: 'json_schema', schema },
-        signal: control.signal,
-      });
-      for await (const piece of stream) output.textContent += piece;
-      const result = await stream.result;
-      byId('json-note').textContent = `${parsed(result)} · ${summary(result)}`;
-      onSpeed(result.stats.decodeTokensPerSecond);
-    } catch (error) {
-      if (!control.signal.aborted) showFault(byId('json-fault'), explain(error));
-    }
-    control = null;
-    update();
+    const stream = engine.edge.chat([{ role: 'user', content: byId('json-prompt').value }], {
+      maxTokens: MOST_TOKENS,
+      ...settings.sampling(),
+      responseFormat: { type: 'json_schema', schema },
+      signal,
+    });
+    for await (const piece of stream) output.textContent += piece;
+    const result = await stream.result;
+    byId('json-note').textContent = `${parsed(result)} · ${summary(result)}`;
+    onSpeed(result.stats.decodeTokensPerSecond);
   }
 
   /** Shows the answer laid out, if it is whole. */
@@ -63,14 +54,6 @@ export function makeJson({ engine, settings, onSpeed }) {
     if (finishReason !== 'stop') return 'Cut before its end';
     output.textContent = JSON.stringify(JSON.parse(text), null, 2);
     return 'Parsed as JSON';
-  }
-
-  function update() {
-    const isBusy = control !== null;
-    byId('json-run').hidden = isBusy;
-    byId('json-run').disabled = engine.edge === null;
-    byId('json-stop').hidden = !isBusy;
-    byId('json-fields').disabled = isBusy;
   }
 
   const example = byId('json-example');
@@ -82,18 +65,16 @@ export function makeJson({ engine, settings, onSpeed }) {
   example.append(...EXAMPLES.map(({ title }) => make('option', { textContent: title })));
   example.addEventListener('change', fill);
   fill();
-  byId('json-form').addEventListener('submit', (event) => {
-    event.preventDefault();
-    if (!engine.edge || control) return;
+  const begin = () => {
     try {
-      run(JSON.parse(byId('json-schema').value));
+      const schema = JSON.parse(byId('json-schema').value);
+      return (signal) => run(schema, signal);
     } catch (error) {
       showFault(byId('json-fault'), `The schema is no JSON: ${error.message}`);
+      return null;
     }
-  });
-  byId('json-stop').addEventListener('click', () => control?.abort());
-  engine.onChange(update);
-  update();
+  };
+  makeRuns({ engine, view: 'json', begin });
 }
 
 function object(properties) {

@@ -1,8 +1,9 @@
 // The tools view: a question, the functions the model calls to answer it, what they gave, and the answer.
 
-import { byId, follower, make, showFault } from './dom.js';
-import { explain, summary } from './format.js';
+import { byId, follower, make } from './dom.js';
+import { summary } from './format.js';
 import { renderMarkdown } from './markdown.js';
+import { makeRuns } from './runs.js';
 import { TOOLS, runCall } from './toolbox.js';
 
 /** Calls may lead to further calls, up to this many times; the last time the model has to answer. */
@@ -13,27 +14,17 @@ const MOST_TOKENS = 300;
 /** Builds the view for an engine's holder. `onSpeed(tokensPerSecond)` hears how fast answers are written. */
 export function makeTools({ engine, settings, onSpeed }) {
   const list = byId('tools-steps');
-  let control = null;
 
-  async function ask(question, choice) {
-    control = new AbortController();
-    showFault(byId('tools-fault'), null);
+  async function ask(question, choice, signal) {
     list.replaceChildren(make('li', { className: 'user', textContent: question }));
-    update();
     const messages = [{ role: 'user', content: question }];
-    try {
-      for (let round = 1; round <= MOST_ROUNDS; round += 1) {
-        const toolChoice = round === 1 ? choice : round === MOST_ROUNDS ? 'none' : 'auto';
-        const result = await answer(messages, toolChoice, control.signal);
-        if (result.finishReason !== 'tool_calls') break;
-        messages.push({ role: 'assistant', content: result.text || null, tool_calls: result.toolCalls });
-        for (const call of result.toolCalls) messages.push({ role: 'tool', tool_call_id: call.id, content: JSON.stringify(resultOf(call)) });
-      }
-    } catch (error) {
-      if (!control.signal.aborted) showFault(byId('tools-fault'), explain(error));
+    for (let round = 1; round <= MOST_ROUNDS; round += 1) {
+      const toolChoice = round === 1 ? choice : round === MOST_ROUNDS ? 'none' : 'auto';
+      const result = await answer(messages, toolChoice, signal);
+      if (result.finishReason !== 'tool_calls') break;
+      messages.push({ role: 'assistant', content: result.text || null, tool_calls: result.toolCalls });
+      for (const call of result.toolCalls) messages.push({ role: 'tool', tool_call_id: call.id, content: JSON.stringify(resultOf(call)) });
     }
-    control = null;
-    update();
   }
 
   /** One answer: text, calls, or both, shown as they are written. */
@@ -72,24 +63,13 @@ export function makeTools({ engine, settings, onSpeed }) {
     return value;
   }
 
-  function update() {
-    const isBusy = control !== null;
-    byId('tools-ask').hidden = isBusy;
-    byId('tools-ask').disabled = engine.edge === null;
-    byId('tools-stop').hidden = !isBusy;
-    byId('tools-fields').disabled = isBusy;
-  }
-
   byId('tools-list').append(...TOOLS.map(({ function: { name, description, parameters } }) => make('li', {},
     make('code', { textContent: `${name}(${Object.keys(parameters.properties).join(', ')})` }), ` ${description}`)));
-  byId('tools-form').addEventListener('submit', (event) => {
-    event.preventDefault();
+  const begin = () => {
     const question = byId('tools-question').value.trim();
-    if (engine.edge && !control && question) ask(question, byId('tools-choice').value);
-  });
-  byId('tools-stop').addEventListener('click', () => control?.abort());
-  engine.onChange(update);
-  update();
+    return question ? (signal) => ask(question, byId('tools-choice').value, signal) : null;
+  };
+  makeRuns({ engine, view: 'tools', begin });
 }
 
 /** A call's place; answers where its arguments are written. */

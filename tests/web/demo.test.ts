@@ -144,7 +144,7 @@ test('a_function_is_called_with_arguments_that_parse_and_its_result_is_shown', a
   const opened = await openLoaded('tools');
   const { page } = opened;
   assert.equal(await page.locator('#tools-list li').count(), 3);
-  await page.click('#tools-ask');
+  await page.click('#tools-run');
   await page.waitForSelector('.call-result', LIMIT);
   const name = await page.textContent('.call-name') ?? '';
   assert.match(name, /^(get_time|add_numbers|roll_dice)$/);
@@ -155,7 +155,7 @@ test('a_function_is_called_with_arguments_that_parse_and_its_result_is_shown', a
   await look(page, 'tools');
   // What the model makes of the result may take long; it can be stopped.
   if (await page.isVisible('#tools-stop')) await page.click('#tools-stop');
-  await page.waitForSelector('#tools-ask:not([hidden])', LIMIT);
+  await page.waitForSelector('#tools-run:not([hidden])', LIMIT);
   assert.equal(await page.isVisible('#tools-fault'), false);
   await opened.close();
 });
@@ -183,7 +183,7 @@ test('the_bench_plots_its_runs_and_exports_them', async () => {
   await page.selectOption('#bench-prompt', '16');
   await page.selectOption('#bench-decode', '32');
   await page.selectOption('#bench-runs', '3');
-  await page.click('#bench-start');
+  await page.click('#bench-run');
   await page.waitForFunction(() => document.querySelector('#bench-state')?.textContent === 'Done.', null, LIMIT);
   assert.match(await page.getAttribute('.plot', 'aria-label') ?? '', /Tokens per second over time: the latest run from [\d.]+ to [\d.]+/);
   const labels = await page.locator('.plot text').allTextContents();
