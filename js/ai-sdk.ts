@@ -1,11 +1,12 @@
-// `@hanzo/edge/ai-sdk`: a provider for the Vercel AI SDK (the package `ai`), whose language model is a loaded engine.
-// Only types come from the SDK.
+// `@hanzo/edge/ai-sdk`: a provider for the Vercel AI SDK (the package `ai`), whose language and embedding model is
+// a loaded engine. Only types come from the SDK.
 
 import type {
-  LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4StreamPart,
+  EmbeddingModelV4, LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Content, LanguageModelV4FinishReason, LanguageModelV4StreamPart,
   LanguageModelV4ToolCall, LanguageModelV4Usage, SharedV4Warning,
 } from '@ai-sdk/provider';
 import { readCall } from './ai-sdk-call.js';
+import { EdgeEmbeddingModel } from './ai-sdk-embedding.js';
 import { resumed, runChoices } from './choices.js';
 import type { ChoiceEvent } from './choices.js';
 import type { HanzoEdge } from './edge.js';
@@ -15,7 +16,7 @@ import { toReadable } from './stream.js';
 import type { FinishReason, GenerateResult, ToolCall, ToolCallDelta } from './types.js';
 
 /** What this file needs of an engine. */
-export type ProviderEngine = Pick<HanzoEdge, 'chat' | 'diagnostics'>;
+export type ProviderEngine = Pick<HanzoEdge, 'chat' | 'embed' | 'diagnostics'>;
 
 /** A provider of one model. */
 export interface HanzoEdgeProvider {
@@ -23,8 +24,8 @@ export interface HanzoEdgeProvider {
   (modelId?: string): LanguageModelV4;
   readonly specificationVersion: 'v4';
   languageModel(modelId?: string): LanguageModelV4;
-  /** Throws an `EdgeError` with the code 'not-found': there is none. */
-  embeddingModel(modelId: string): never;
+  /** The engine as an embedding model: `embed({ model: provider.embeddingModel(), value })`. */
+  embeddingModel(modelId?: string): EmbeddingModelV4;
   /** Throws an `EdgeError` with the code 'not-found': there is none. */
   imageModel(modelId: string): never;
 }
@@ -35,10 +36,11 @@ export interface HanzoEdgeProvider {
  */
 export function createHanzoEdge(engine: ProviderEngine): HanzoEdgeProvider {
   const languageModel = (modelId = engine.diagnostics.model) => new EdgeLanguageModel(engine, modelId);
-  const none = (kind: string) => (modelId: string): never => {
-    throw new EdgeError('not-found', `there is no ${kind} model here: found ${modelId}`, { path: modelId });
+  const embeddingModel = (modelId = engine.diagnostics.model) => new EdgeEmbeddingModel(engine, modelId);
+  const imageModel = (modelId: string): never => {
+    throw new EdgeError('not-found', `there is no image model here: found ${modelId}`, { path: modelId });
   };
-  return Object.assign(languageModel.bind(null), { specificationVersion: 'v4' as const, languageModel, embeddingModel: none('embedding'), imageModel: none('image') });
+  return Object.assign(languageModel.bind(null), { specificationVersion: 'v4' as const, languageModel, embeddingModel, imageModel });
 }
 
 class EdgeLanguageModel implements LanguageModelV4 {

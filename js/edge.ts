@@ -9,7 +9,7 @@ import type { ChatBody, ChatCompletions } from './openai-types.js';
 import type { CallName, Calls, GenerateRequest } from './protocol.js';
 import type { SessionEngine } from './session.js';
 import { TokenStreamSource } from './stream.js';
-import type { Availability, Chat, ChatMessage, ChatOptions, Diagnostics, EdgeOptions, EdgeSession, GenerateOptions, MemoryReport, Models, Plan, SessionOptions, TokenStream } from './types.js';
+import type { Availability, Chat, ChatMessage, ChatOptions, Diagnostics, EdgeOptions, EdgeSession, EmbedInput, EmbedOptions, GenerateOptions, MemoryReport, Models, Plan, SessionOptions, TokenStream } from './types.js';
 
 /** `Symbol.asyncDispose` where the user's library has it, so that projects with an older one compile too. */
 type AsyncDispose = SymbolConstructor[Extract<keyof SymbolConstructor, 'asyncDispose'>];
@@ -86,6 +86,15 @@ export class HanzoEdge {
     const session = new Session(this, options);
     await session.measure();
     return session;
+  }
+
+  /**
+   * A vector for each text, in their order. Texts get what the model's file puts before and after one; an empty one
+   * rejects with 'invalid-argument', one that does not fit the context with 'context-overflow'. An empty list gives none.
+   */
+  async embed(input: EmbedInput, options: EmbedOptions = {}): Promise<Float32Array[]> {
+    const { embed } = await import('./embed.js').catch((error: unknown) => { throw importFault(error); });
+    return embed(() => this.#connected(), input, options);
   }
 
   /** Token ids of a text. Special tokens in it are recognized; none is added. */

@@ -6,14 +6,14 @@ import { EdgeError, toErrorData, unreachable } from './errors.js';
 import type { ErrorData } from './errors.js';
 import { Grammars } from './grammars.js';
 import type { Follower } from './grammars.js';
-import type { Generation } from './hanzo-edge.js';
+import type { Embedding, Generation } from './hanzo-edge.js';
 import { loadModel } from './loading.js';
 import type { Loaded } from './loading.js';
 import type { LoadContext } from './model-files.js';
 import type { WasmModule } from './modules.js';
 import { isNode } from './platform.js';
 import { rising } from './progress.js';
-import type { Call, CallName, Calls, FromHost, GenerateReport, GenerateRequest, LoadOptions, LoadedFacts, ToHost } from './protocol.js';
+import type { Call, CallName, Calls, EmbedRequest, FromHost, GenerateReport, GenerateRequest, LoadOptions, LoadedFacts, ToHost } from './protocol.js';
 import { HostResources } from './resources-host.js';
 import { storeModel } from './storing.js';
 import { surveyModel } from './survey.js';
@@ -108,6 +108,7 @@ export class EngineHost {
       case 'survey': return surveyModel(call.request, await this.#begin(id, call.request, running.control.signal));
       case 'store': return storeModel(call.request, await this.#begin(id, call.request, running.control.signal)).then(() => null);
       case 'generate': return this.#generate(id, call.request, running);
+      case 'embed': return this.#embed(id, call.request, running.control.signal);
       case 'tokenize': return this.#exclusive(({ engine }) => engine.tokenize(call.request));
       case 'detokenize': return this.#exclusive(({ engine }) => engine.detokenize(call.request));
       case 'countTokens': return this.#exclusive(({ engine }) => engine.countTokens(JSON.stringify(call.request)));
@@ -154,19 +155,48 @@ export class EngineHost {
     }
   }
 
-  async #generate(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
+  /** Makes something to run at once, since what cannot be done need not wait to hear so, and runs it when its turn comes. */
+  async #inTurn<Work, Result>(make: () => Promise<Work>, signal: AbortSignal, run: (work: Work) => Promise<Result>): Promise<Result> {
     const before = this.#lastGeneration;
     let finish = () => {};
     const isOver = new Promise<void>((resolve) => { finish = resolve; });
     this.#lastGeneration = Promise.all([before, isOver]);
     try {
-      // Made at once: a request that cannot be answered need not wait to hear so.
-      const generation = await this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
-      // Neither need one that was called off: it runs nothing.
-      await Promise.race([before, aborted(running.control.signal)]);
-      return await this.#generateNow(id, generation, running);
+      const work = await make();
+      // What was called off need not wait either: it runs nothing.
+      await Promise.race([before, aborted(signal)]);
+      return await run(work);
     } finally {
       finish();
+    }
+  }
+
+  #generate(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
+    const make = () => this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
+    return this.#inTurn(make, running.control.signal, (generation) => this.#generateNow(id, generation, running));
+  }
+
+  /** Each input takes a turn, so that an answer need not wait for a whole collection. */
+  async #embed(id: number, request: EmbedRequest, signal: AbortSignal): Promise<Float32Array[]> {
+    const embedding = await this.#exclusive(({ engine }) => engine.embed(JSON.stringify(request)));
+    const vectors: Float32Array[] = [];
+    try {
+      for (const _input of request.inputs) {
+        vectors.push(await this.#inTurn(async () => embedding, signal, () => this.#nextVector(id, embedding, signal)));
+      }
+      return vectors;
+    } finally {
+      if (!hasTrapped()) embedding.free();
+    }
+  }
+
+  async #nextVector(id: number, embedding: Embedding, signal: AbortSignal): Promise<Float32Array> {
+    for (;;) {
+      if (signal.aborted) throw new EdgeError('closed', 'the embedding was called off');
+      const { vector, progress: [loaded = 0, total = 0] } = await this.#exclusive(async () => ({ vector: await embedding.next(), progress: embedding.progress() }));
+      this.#post({ type: 'progress', id, progress: { phase: 'prompt', loaded, total } });
+      await nextTask();
+      if (vector) return vector;
     }
   }
 

@@ -25,6 +25,8 @@ export class Engine {
   countTokens(messages: string): number;
   /** `request`: JSON of a GenerateRequest. */
   start(request: string): Generation;
+  /** `request`: JSON of an EmbedRequest. */
+  embed(request: string): Embedding;
   /** The vocabulary as the grammar module takes it. */
   grammarVocabulary(): Uint8Array;
   /** The most likely next token after each token. */
@@ -46,6 +48,16 @@ export class Generation {
   /** Answers a 'mask' event. */
   supplyMask(bits: Uint32Array): void;
   cancel(): void;
+  free(): void;
+}
+
+/** Texts on their way to vectors. */
+export class Embedding {
+  private constructor();
+  /** Runs the next part; a vector when an input is done. */
+  next(): Promise<Float32Array | undefined>;
+  /** Tokens run so far, and in all. */
+  progress(): Uint32Array;
   free(): void;
 }
 

@@ -4,11 +4,12 @@
 import type { HanzoEdge } from './edge.js';
 import { EdgeError, toEdgeError } from './errors.js';
 import type { EdgeErrorCode } from './errors.js';
+import { createEmbeddings } from './openai-embeddings.js';
 import type { ChatBody } from './openai-types.js';
 import { createText } from './text-completions.js';
 
 /** What this file needs of an engine. */
-export type FetchEngine = Pick<HanzoEdge, 'chat' | 'complete' | 'diagnostics'>;
+export type FetchEngine = Pick<HanzoEdge, 'chat' | 'complete' | 'embed' | 'diagnostics'>;
 
 /** Answers a request; a failure is thrown. */
 type Handler = (engine: FetchEngine, request: HttpRequest) => Promise<Response>;
@@ -24,6 +25,7 @@ interface HttpRequest {
 const ROUTES: readonly { path: RegExp; method: 'GET' | 'POST'; handle: Handler }[] = [
   { path: /^chat\/completions$/, method: 'POST', handle: chat },
   { path: /^completions$/, method: 'POST', handle: complete },
+  { path: /^embeddings$/, method: 'POST', handle: async (engine, { body, signal }) => json(await createEmbeddings(engine, parse(body), signal)) },
   { path: /^models$/, method: 'GET', handle: async ({ diagnostics }) => json({ object: 'list', data: [modelOf(diagnostics.model)] }) },
   { path: /^models\/.+$/, method: 'GET', handle: oneModel },
 ];
@@ -36,7 +38,7 @@ const STATUS: Readonly<Record<EdgeErrorCode, number>> = {
 
 /**
  * A `fetch` that answers OpenAI's API from this engine: `new OpenAI({ apiKey: 'local', baseURL: 'http://edge/v1', fetch:
- * createFetch(edge) })`. It serves POST chat/completions and completions (JSON and server-sent events) and GET models.
+ * createFetch(edge) })`. It serves POST chat/completions and completions (JSON and server-sent events), POST embeddings and GET models.
  * Failures are answers in OpenAI's form; only an abort rejects, with the signal's reason.
  */
 export function createFetch(engine: FetchEngine): (input: string | URL | Request, init?: RequestInit) => Promise<Response> {

@@ -13,7 +13,7 @@ import type { ChatMessage, ChatOptions, DownloadOptions, EdgeOptions, GenerateOp
 const DEFAULT_MODEL = 'smollm2-135m-instruct';
 
 /** The names of an options type, each exactly once: the compiler complains when one is missing. */
-type NamesOf<T> = { [Name in keyof Required<T>]: true };
+export type NamesOf<T> = { [Name in keyof Required<T>]: true };
 
 const EDGE_NAMES: NamesOf<EdgeOptions> = {
   model: true, quantization: true, kvCache: true, maxContextTokens: true, maxMemoryBytes: true, prefixCacheBytes: true, backend: true, threads: true,
@@ -215,7 +215,8 @@ export function wellFormed(text: string): string {
   return text.replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd');
 }
 
-function checkNames(options: object, known: Record<string, true>): void {
+/** Checks that every option is known. */
+export function checkNames(options: object, known: Record<string, true>): void {
   for (const name of Object.keys(options)) {
     if (!(name in known)) throw new EdgeError('invalid-argument', `unknown option ${name}; known: ${Object.keys(known).join(', ')}`, { path: name });
   }
@@ -226,20 +227,24 @@ function checkChoice(name: keyof typeof CHOICES, value: unknown): void {
   if (value !== undefined && !choices.includes(value)) throw wrong(name, choices.join(', '), value);
 }
 
-function checkWhole(name: string, value: unknown, least: number, most: number): void {
+/** Checks that an option, where it is given, is a whole number in this range. */
+export function checkWhole(name: string, value: unknown, least: number, most: number): void {
   if (value === undefined) return;
   if (!Number.isInteger(value) || (value as number) < least || (value as number) > most) throw wrong(name, `a whole number from ${least} to ${most}`, value);
 }
 
-function checkType(name: string, value: unknown, type: 'string' | 'function' | 'object'): void {
+/** Checks the type of an option, where it is given. */
+export function checkType(name: string, value: unknown, type: 'string' | 'function' | 'object'): void {
   if (value !== undefined && (typeof value !== type || value === null)) throw wrong(name, `a ${type}`, value);
 }
 
-function checkSignal(signal: unknown): void {
+/** Checks a signal, where one is given. */
+export function checkSignal(signal: unknown): void {
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw wrong('signal', 'an AbortSignal', signal);
 }
 
-function wrong(name: string, expected: string, found: unknown): EdgeError {
+/** The error for a value of the wrong kind. */
+export function wrong(name: string, expected: string, found: unknown): EdgeError {
   return new EdgeError('invalid-argument', `${name}: expected ${expected}, found ${describe(found)}`, { path: name });
 }
 

@@ -3,7 +3,7 @@
 
 import type { ErrorData } from './errors.js';
 import type { HubModel } from './model-names.js';
-import type { BackendName, ChatMessage, Diagnostics, EdgeOptions, FinishReason, GenerateStats, MemoryReport, Plan, Progress, TokenLogprob, ToolCall, ToolCallDelta } from './types.js';
+import type { BackendName, ChatMessage, Diagnostics, EdgeOptions, FinishReason, GenerateStats, MemoryReport, Plan, Pooling, Progress, TokenLogprob, ToolCall, ToolCallDelta } from './types.js';
 
 /** One file of a model, ready to be opened on the engine's side. */
 export type FileSpec =
@@ -80,6 +80,15 @@ export type GenerateRequest =
   | { kind: 'chat'; messages: PlainMessage[]; templateKwargs?: Record<string, unknown>; tools?: unknown[]; toolChoice?: unknown; prefill?: string; sampling: SamplingOptions }
   | { kind: 'complete'; prompt: string; sampling: SamplingOptions };
 
+/** What to embed: texts, or token ids. */
+export interface EmbedRequest {
+  inputs: (string | number[])[];
+  pooling?: Pooling;
+  normalize: boolean;
+  dimensions?: number;
+  truncate: boolean;
+}
+
 /** A finished generation as the engine reports it. */
 export interface GenerateReport {
   text: string;
@@ -105,6 +114,7 @@ export interface Calls {
   survey: { request: LoadOptions; answer: Survey };
   store: { request: LoadOptions; answer: null };
   generate: { request: GenerateRequest; answer: GenerateReport };
+  embed: { request: EmbedRequest; answer: Float32Array[] };
   tokenize: { request: string; answer: Uint32Array };
   detokenize: { request: Uint32Array; answer: string };
   countTokens: { request: PlainMessage[]; answer: number };

@@ -318,6 +318,27 @@ export interface Chat {
   readonly completions: ChatCompletions;
 }
 
+/** How the states of a text's tokens become one vector; with 'none' they stay, one after the other. */
+export type Pooling = 'none' | 'mean' | 'cls' | 'last';
+
+/** The options of `embed`. */
+export interface EmbedOptions {
+  /** Default: as the model's file says, else 'last'. */
+  pooling?: Pooling;
+  /** Whether vectors are scaled to length 1. Default: true. */
+  normalize?: boolean;
+  /** Leading elements of a vector that are kept, before it is scaled. Default: all. */
+  dimensions?: number;
+  /** Whether a text that is longer than the context is cut at its end, which otherwise is an error. Default: false. */
+  truncate?: boolean;
+  signal?: AbortSignal;
+  /** `loaded` and `total` are tokens of all texts. */
+  onProgress?(progress: Progress): void;
+}
+
+/** What to embed: texts, or token ids, which are taken as they are. */
+export type EmbedInput = string | Uint32Array | readonly (string | Uint32Array)[];
+
 /** A message as Chrome's Prompt API has it. With `prefix` the last one is the beginning of the answer. */
 export interface PromptMessage {
   role: 'system' | 'user' | 'assistant';

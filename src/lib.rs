@@ -26,11 +26,11 @@ pub mod text;
 #[cfg_attr(feature = "grammar-module", path = "web/grammar.rs")]
 pub mod web;
 
-pub use engine::{Backend, ChatOptions, EdgeConfig, KvCache, Message, Model, Quantization};
+pub use engine::{Backend, ChatOptions, EdgeConfig, EmbedOptions, KvCache, Message, Model, Quantization};
 #[cfg(not(target_arch = "wasm32"))]
 pub use engine::{Edge, TokenStream};
 pub use error::{Error, ErrorKind, Result};
-pub use generate::{FinishReason, GenerateOptions, GenerateResult, Grammar};
+pub use generate::{FinishReason, GenerateOptions, GenerateResult, Grammar, Pooling};
 
 /// The examples of README.md, compiled with the documentation tests.
 #[cfg(doctest)]

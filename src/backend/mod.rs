@@ -183,6 +183,10 @@ pub trait Executable: MaybeSend {
     /// Runs tokens at `position..` and answers the logits of each, `[tokens, vocab_size]`.
     fn score(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<Vec<f32>>>;
 
+    /// Runs tokens at `position..` and answers the states of each after the final norm, `[tokens, hidden_size]`: what
+    /// logits are made from, without making them.
+    fn hidden(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<Vec<f32>>>;
+
     /// Whether [`Executable::decode`] works here.
     fn samples(&self) -> bool {
         false

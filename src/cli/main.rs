@@ -3,6 +3,7 @@
 mod args;
 mod bench;
 mod chat;
+mod embed;
 mod generate;
 mod inspect;
 mod interrupt;
@@ -38,6 +39,8 @@ enum Command {
     Chat(chat::Args),
     /// Continue a text, without a chat template
     Generate(generate::Args),
+    /// Turn texts into vectors
+    Embed(embed::Args),
     /// Print the token ids of each line of standard input
     Tokenize(tokenize::Args),
     /// Print the highest logits after a sequence of tokens
@@ -74,6 +77,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Chat(args) => chat::run(args),
         Command::Generate(args) => generate::run(args),
+        Command::Embed(args) => embed::run(args),
         Command::Tokenize(args) => tokenize::run(args),
         Command::Logits(args) => logits::run(args),
         Command::Score(args) => score::run(args),

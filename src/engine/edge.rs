@@ -2,6 +2,7 @@
 
 use super::chat::ChatOptions;
 use super::config::{EdgeConfig, Model};
+use super::embed::{EmbedInput, EmbedOptions};
 use super::loader::{Loader, Need};
 use super::message::Message;
 use super::model::{Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Score};
@@ -82,6 +83,41 @@ impl Edge {
     pub fn complete_tokens(&self, prompt: Vec<u32>, options: GenerateOptions) -> Result<TokenStream> {
         let generation = self.lock()?.start(prompt, &options)?.generation;
         Ok(self.stream(generation))
+    }
+
+    /// A vector for each text, `[hidden_size]` unless the options say otherwise. Streams may go on meanwhile: what the cache
+    /// held for them is copied away, or run again.
+    ///
+    /// # Errors
+    /// An option is out of range, or a text is empty or longer than the context; its place is named.
+    pub fn embed<T: AsRef<str>>(&self, texts: &[T], options: &EmbedOptions) -> Result<Vec<Vec<f32>>> {
+        let inputs: Vec<EmbedInput> = texts.iter().map(|text| EmbedInput::Text(text.as_ref().to_owned())).collect();
+        self.embed_inputs(&inputs, options)
+    }
+
+    /// As [`Edge::embed`], for token ids, which are taken as they are; works on files without a tokenizer.
+    ///
+    /// # Errors
+    /// As [`Edge::embed`], and for an id outside the vocabulary.
+    pub fn embed_tokens(&self, sequences: &[Vec<u32>], options: &EmbedOptions) -> Result<Vec<Vec<f32>>> {
+        let inputs: Vec<EmbedInput> = sequences.iter().cloned().map(EmbedInput::Tokens).collect();
+        self.embed_inputs(&inputs, options)
+    }
+
+    fn embed_inputs(&self, inputs: &[EmbedInput], options: &EmbedOptions) -> Result<Vec<Vec<f32>>> {
+        let mut embedding = self.lock()?.start_embedding(inputs, options)?;
+        let mut vectors = Vec::with_capacity(inputs.len());
+        while !embedding.is_over() {
+            // Others come in between two inputs only: within one they would make it run again.
+            let mut model = self.lock()?;
+            let vector = loop {
+                if let Some(vector) = pollster::block_on(model.next_vector(&mut embedding))? {
+                    break vector;
+                }
+            };
+            vectors.push(vector);
+        }
+        Ok(vectors)
     }
 
     /// Ids of a text, control tokens parsed, none added.

@@ -7,6 +7,7 @@ mod config;
 mod constraints;
 #[cfg(not(target_arch = "wasm32"))]
 mod edge;
+mod embed;
 mod loader;
 mod message;
 mod model;
@@ -19,6 +20,7 @@ pub use chat::ChatOptions;
 pub use config::{Backend, EdgeConfig, KvCache, Model, Quantization};
 #[cfg(not(target_arch = "wasm32"))]
 pub use edge::{Edge, TokenStream};
+pub use embed::{EmbedInput, EmbedOptions};
 pub use loader::{Loader, Need};
 pub use message::Message;
 pub use model::{Clock, Diagnostics, LoadedModel, MemoryReport, ModelInfo, Rejection, Score, Started};

@@ -2,14 +2,15 @@
 
 use super::chat::{self, ChatOptions};
 use super::constraints::Constraints;
+use super::embed::{self, EmbedInput, EmbedOptions};
 use super::text::Text;
 use super::weights::HeldWeights;
 use crate::backend::{BackendReport, Executable, KernelTime, MemoryUse};
 use crate::error::{Context as _, Error, Result};
 use crate::format::ModelFile;
 use crate::generate::{
-    Event, GenerateOptions, Generation, GenerationContext, Grammar, NoText, Pieces, SamplingDefaults, TextPieces,
-    TokenCache, TokenVocabulary, log_softmax_of,
+    Embedding, Event, GenerateOptions, Generation, GenerationContext, Grammar, NoText, Pieces, SamplingDefaults,
+    TextPieces, TokenCache, TokenVocabulary, log_softmax_of,
 };
 use crate::models::Hparams;
 use crate::text::{AnswerReader, Special};
@@ -66,6 +67,8 @@ pub struct ModelInfo {
     pub backend: &'static str,
     /// Those that were tried before.
     pub rejected: Vec<Rejection>,
+    /// How the file says that the states of a text become a vector, by llama.cpp's numbers.
+    pub pooling_type: Option<i64>,
     sampling: SamplingDefaults,
 }
 
@@ -85,9 +88,24 @@ impl ModelInfo {
             weights,
             backend,
             rejected,
+            pooling_type: pooling_type(file)?,
             sampling: sampling_defaults(file)?,
         })
     }
+
+    /// Refuses ids outside the vocabulary.
+    pub(super) fn check_ids(&self, ids: &[u32]) -> Result<()> {
+        let vocab_size = self.hparams.vocab_size;
+        match ids.iter().find(|id| **id as usize >= vocab_size) {
+            Some(id) => Err(Error::invalid_argument(format!("tokens: expected ids below {vocab_size}, found {id}"))),
+            None => Ok(()),
+        }
+    }
+}
+
+fn pooling_type(file: &ModelFile) -> Result<Option<i64>> {
+    let architecture: &str = file.metadata.require("general.architecture")?;
+    file.metadata.get(&format!("{architecture}.pooling_type"))
 }
 
 /// What the file says about sampling; values out of their range are passed over later.
@@ -177,7 +195,7 @@ impl LoadedModel {
 
     /// Text of ids, control tokens left out.
     pub fn detokenize(&self, ids: &[u32]) -> Result<String> {
-        self.check_ids(ids)?;
+        self.info.check_ids(ids)?;
         self.text.tokenizer()?.decode(ids)
     }
 
@@ -245,6 +263,19 @@ impl LoadedModel {
             generation: Generation::new(prompt, options, context)?,
             grammar: grammar.map(|grammar| (grammar, place)),
         })
+    }
+
+    /// Starts to embed; drive it with [`LoadedModel::next_vector`].
+    ///
+    /// # Errors
+    /// An option is out of range, or an input is empty, too long, or has an id outside the vocabulary; its place is named.
+    pub fn start_embedding(&self, inputs: &[EmbedInput], options: &EmbedOptions) -> Result<Embedding> {
+        embed::prepare(&self.text, &self.info, inputs, options)
+    }
+
+    /// Runs the next part of an embedding; answers a vector when one is done.
+    pub async fn next_vector(&mut self, embedding: &mut Embedding) -> Result<Option<Vec<f32>>> {
+        embedding.next(self.executable.as_mut(), &mut self.cache).await
     }
 
     /// The vocabulary as grammars see it.
@@ -319,7 +350,7 @@ impl LoadedModel {
     }
 
     fn check_prompt(&self, tokens: &[u32]) -> Result<()> {
-        self.check_ids(tokens)?;
+        self.info.check_ids(tokens)?;
         let capacity = self.info.capacity;
         if tokens.is_empty() {
             return Err(Error::invalid_argument("tokens: expected at least one, found none"));
@@ -328,14 +359,6 @@ impl LoadedModel {
             return Err(Error::context_overflow(format!("expected at most {capacity} tokens, found {}", tokens.len())));
         }
         Ok(())
-    }
-
-    fn check_ids(&self, ids: &[u32]) -> Result<()> {
-        let vocab_size = self.info.hparams.vocab_size;
-        match ids.iter().find(|id| **id as usize >= vocab_size) {
-            Some(id) => Err(Error::invalid_argument(format!("tokens: expected ids below {vocab_size}, found {id}"))),
-            None => Ok(()),
-        }
     }
 }
 

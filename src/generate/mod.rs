@@ -8,6 +8,7 @@ mod answer_tests;
 mod cache;
 mod constraint;
 mod draft;
+mod embedding;
 mod grammar;
 mod logprobs;
 mod options;
@@ -24,6 +25,7 @@ mod tests;
 
 pub use cache::TokenCache;
 pub use constraint::{Permission, RemoteConstraint, TokenConstraint, TokenMask};
+pub use embedding::{Embedding, Pooling, VectorForm};
 #[cfg(any(not(target_arch = "wasm32"), feature = "grammar-module"))]
 pub use grammar::GrammarCompiler;
 pub use grammar::{Grammar, TokenVocabulary};

@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::text::{AnswerPart, AnswerReader, ToolCallDelta};
 
 /// The most prompt tokens of one step.
-const CHUNK_TOKENS: usize = 512;
+pub(super) const CHUNK_TOKENS: usize = 512;
 /// The most tokens drawn by a device in one step.
 const MOST_STEPS: usize = 32;
 /// The most tokens drawn by a device in one step while tokens are guessed ahead: a guess may be possible after each.

@@ -151,6 +151,14 @@ impl Executable for Stub {
         Box::pin(async { logits })
     }
 
+    /// Of each token: its id, its position, and one.
+    fn hidden(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<Vec<f32>>> {
+        let done = self.call("hidden", tokens.len(), position).and_then(|()| self.run(tokens, position));
+        let states = tokens.iter().enumerate().flat_map(|(i, token)| [*token as f32, (position + i) as f32, 1.0]);
+        let states = states.collect();
+        Box::pin(async { done.map(|()| states) })
+    }
+
     fn samples(&self) -> bool {
         self.samples
     }

@@ -71,6 +71,16 @@ impl GraphBuilder {
         self.graph
     }
 
+    /// The graph of a decoder, whose last node makes `logits` from the states `hidden`.
+    #[must_use]
+    pub fn finish_decoder(self, hidden: ValueId, logits: ValueId) -> Graph {
+        let mut graph = self.finish(&[logits]);
+        let mut ending = Graph { outputs: vec![hidden], ..graph.clone() };
+        ending.nodes.retain(|node| !node.outputs.contains(&logits));
+        graph.hidden = Some(Arc::new(ending));
+        graph
+    }
+
     fn weight(&mut self, weight: Weight) -> ValueId {
         if let Some(index) = self.graph.weights.iter().position(|known| known.name == weight.name) {
             let known = self.graph.values.iter().position(|value| value.origin == Origin::Weight(index));

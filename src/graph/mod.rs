@@ -9,6 +9,7 @@ pub use builder::GraphBuilder;
 pub use fact::{Dim, Dims, Fact};
 pub use operator::{Operator, ReferenceCache, ReferenceCx};
 
+use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -90,6 +91,9 @@ pub struct Graph {
     pub caches: Vec<CacheSpec>,
     /// Results: for a decoder the logits, f32 `[rows, vocab_size]`.
     pub outputs: Vec<ValueId>,
+    /// Of a decoder: the same graph as far as the states that the logits are made from, f32 `[rows, hidden_size]`. Its
+    /// indices of weights, constants and caches are those of this graph.
+    pub hidden: Option<Arc<Graph>>,
 }
 
 impl Graph {
@@ -106,6 +110,11 @@ impl Graph {
             Origin::Weight(index) => Some(index),
             _ => None,
         }
+    }
+
+    /// The graph that ends at the states.
+    pub fn hidden(&self) -> Result<&Arc<Self>> {
+        self.hidden.as_ref().ok_or_else(|| Error::internal("this graph has no states before its output"))
     }
 
     /// How many nodes read a value; a graph output counts as one reader more.

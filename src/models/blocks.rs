@@ -76,8 +76,8 @@ impl<'a> Decoder<'a> {
         self.graph.op(&name("ffn_residual"), Add, &[down, x])
     }
 
-    /// The logits of the wanted rows, `[rows, vocab_size]`; the matrix is the embedding table unless the file
-    /// has one of its own.
+    /// The logits of the wanted rows, `[rows, vocab_size]`, made from their normed states; the matrix is the embedding
+    /// table unless the file has one of its own.
     pub fn head(mut self, x: ValueId) -> Result<Graph> {
         let (hidden, vocab) = (self.source.hparams.hidden_size, self.source.hparams.vocab_size);
         let rows = self.graph.op("take_rows", TakeRows, &[x])?;
@@ -85,7 +85,7 @@ impl<'a> Decoder<'a> {
         let untied = self.source.file.tensor("output.weight").is_some();
         let matrix = self.matrix(if untied { "output.weight" } else { "token_embd.weight" }, vocab, hidden)?;
         let logits = self.graph.op("output", Linear::PLAIN, &[h, matrix])?;
-        Ok(self.graph.finish(&[logits]))
+        Ok(self.graph.finish_decoder(h, logits))
     }
 
     /// Query or key heads after their norm, where the file has one, and the rotary embedding.

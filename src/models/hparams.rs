@@ -69,6 +69,15 @@ impl Keys<'_> {
         Err(Error::malformed(format!("expected a positive number, found {value}")).at(key))
     }
 
+    /// Tokens here see those before them, never those after.
+    fn check_causal(&self) -> Result<()> {
+        let key = self.key("attention.causal");
+        if self.metadata.get::<bool>(&key)? == Some(false) {
+            return Err(Error::unsupported("expected causal attention, found a model that looks ahead").at(key));
+        }
+        Ok(())
+    }
+
     fn rope_scaling(&self, context_length: usize) -> Result<RopeScaling> {
         let key = self.key("rope.scaling.type");
         let kind = self.metadata.get::<&str>(&key)?.unwrap_or("none");
@@ -100,6 +109,7 @@ impl Hparams {
     pub fn read(file: &ModelFile) -> Result<Self> {
         let architecture: &str = file.metadata.require("general.architecture")?;
         let keys = Keys { metadata: &file.metadata, architecture };
+        keys.check_causal()?;
         let embedding = file.require_tensor("token_embd.weight")?;
         let hidden_size = keys.require_size("embedding_length")?;
         let n_heads = keys.require_size("attention.head_count")?;

@@ -10,6 +10,7 @@ mod rewrite;
 
 use crate::error::Result;
 use crate::graph::Graph;
+use std::sync::Arc;
 
 /// A pass: a row of [`PASSES`].
 pub struct Pass {
@@ -29,8 +30,12 @@ pub static PASSES: &[Pass] = &[
     Pass { name: "fuse_head_norms", run: fuse_head_norms::run },
 ];
 
-/// Runs every pass once; answers the name of each with how often it applied.
+/// Runs every pass once, on the graph that ends at the states too; answers the name of each with how often it applied to
+/// the whole.
 pub fn optimize(graph: &mut Graph) -> Result<Vec<(&'static str, usize)>> {
+    if let Some(hidden) = &mut graph.hidden {
+        optimize(Arc::make_mut(hidden))?;
+    }
     PASSES.iter().map(|pass| Ok((pass.name, (pass.run)(graph)?))).collect()
 }
 

@@ -338,6 +338,12 @@ impl Tokenizer {
         self.bos.is_some() && self.prefix.first() == self.bos.as_ref()
     }
 
+    /// What the file puts after a text.
+    #[must_use]
+    pub fn suffix(&self) -> &[u32] {
+        &self.suffix
+    }
+
     /// Every id that ends a turn or a text: the file's own and the known ones that the vocabulary has.
     #[must_use]
     pub fn end_of_turn_ids(&self) -> &[u32] {

@@ -1,8 +1,9 @@
 //! A loaded model and its generations for JS.
 
+use super::embedding::Embedding;
 use super::error::JsResult;
 use super::name_for_js;
-use super::options::{GenerateRequest, parse};
+use super::options::{EmbedRequest, GenerateRequest, parse};
 use super::slot::Slot;
 use crate::engine::{ChatOptions, LoadedModel, Started};
 use crate::error::Error;
@@ -65,6 +66,16 @@ impl Engine {
         let abort = generation.abort_flag();
         let grammar = grammar.map(|(grammar, option)| json!({ "grammar": grammar, "option": option }).to_string());
         Ok(Generation { abort, generation: Slot::new(generation), model: self.0.clone(), grammar })
+    }
+
+    /// Starts to embed; `request` is JSON. Nothing is computed before the first `next`.
+    ///
+    /// # Errors
+    /// An option is out of range, or an input is empty or does not fit.
+    pub fn embed(&self, request: &str) -> JsResult<Embedding> {
+        let (inputs, options) = parse::<EmbedRequest>(request)?.into_parts()?;
+        let embedding = self.0.with(|model| model.start_embedding(&inputs, &options))??;
+        Ok(Embedding::new(embedding, self.0.clone()))
     }
 
     /// The vocabulary as the grammar module takes it.

@@ -1,6 +1,7 @@
 //! The border to JavaScript. Only here are `wasm_bindgen` and `js_sys`; across it go numbers, strings (JSON where a value
 //! has parts), typed arrays, and errors as `{ code, message, path }`. JS pulls: nothing here calls back, fetches or waits.
 
+mod embedding;
 mod engine;
 mod error;
 mod hash;
@@ -12,6 +13,7 @@ mod slot;
 #[cfg(target_feature = "atomics")]
 mod threads;
 
+pub use embedding::Embedding;
 pub use engine::{Engine, Generation};
 pub use hash::Sha256;
 pub use loader::Loader;

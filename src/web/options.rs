@@ -1,6 +1,6 @@
 //! The JSON that JS sends, as plain data. Names are those of `js/protocol.ts`.
 
-use crate::engine::{ChatOptions, EdgeConfig, Rejection};
+use crate::engine::{ChatOptions, EdgeConfig, EmbedInput, EmbedOptions, Rejection};
 use crate::error::{Error, Result};
 use crate::generate::GenerateOptions;
 use serde::Deserialize;
@@ -117,6 +117,37 @@ impl GenerateRequest {
     pub fn sampling(&self) -> Result<GenerateOptions> {
         let (Self::Chat { sampling, .. } | Self::Complete { sampling, .. }) = self;
         GenerateOptions::from_json(sampling)
+    }
+}
+
+/// What to embed.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EmbedRequest {
+    inputs: Vec<Value>,
+    pooling: Option<String>,
+    normalize: bool,
+    dimensions: Option<u32>,
+    truncate: bool,
+}
+
+impl EmbedRequest {
+    /// As the engine takes them.
+    ///
+    /// # Errors
+    /// A name that is none, or an input that is neither a text nor a list of ids.
+    pub fn into_parts(self) -> Result<(Vec<EmbedInput>, EmbedOptions)> {
+        let id = |id: &Value| id.as_u64().and_then(|id| u32::try_from(id).ok());
+        let input = |input| match input {
+            Value::String(text) => Some(EmbedInput::Text(text)),
+            Value::Array(ids) => Some(EmbedInput::Tokens(ids.iter().map(id).collect::<Option<_>>()?)),
+            _ => None,
+        };
+        let inputs = self.inputs.into_iter().map(input).collect::<Option<_>>();
+        let inputs = inputs.ok_or_else(|| Error::internal("an input is neither a text nor a list of ids"))?;
+        let pooling = self.pooling.map(|name| name.parse()).transpose()?;
+        let (normalize, dimensions, truncate) = (self.normalize, self.dimensions, self.truncate);
+        Ok((inputs, EmbedOptions { pooling, normalize, dimensions, truncate }))
     }
 }
 

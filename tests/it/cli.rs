@@ -349,3 +349,30 @@ fn ctrl_c_ends_an_answer_and_the_program_ends_well() {
     assert_eq!(output.status.code(), Some(0), "{summary}");
     assert!(summary.contains("abort"), "{summary}");
 }
+
+#[test]
+fn embed_prints_a_vector_a_line_or_a_list_like_openai_s() {
+    let folder = Folder::new();
+    let model = folder.model();
+    let base = ["embed", &model, "--backend", "cpu"];
+    let with = |more: &[&'static str]| [base.as_slice(), more].concat();
+    let lines = text(&run(&folder, &with(&["-p", "hello world", "-p", "-the"])));
+    let rows: Vec<Vec<f64>> =
+        lines.lines().map(|line| line.split(' ').map(|value| value.parse().unwrap()).collect()).collect();
+    assert_eq!(rows.iter().map(Vec::len).collect::<Vec<_>>(), [64, 64]);
+    assert!((rows[1].iter().map(|value| value * value).sum::<f64>() - 1.0).abs() < 1e-5);
+    assert_eq!(text(&run_with_input(&folder, &base, "hello world\n-the\n")), lines);
+    let list = json(&run(&folder, &with(&["-p", "hello world", "-p", "-the", "--json"])));
+    assert_eq!((keys(&list), &list["object"]), (vec!["object", "data"], &Value::from("list")));
+    assert_eq!((&list["data"][1]["object"], &list["data"][1]["index"]), (&Value::from("embedding"), &Value::from(1)));
+    assert!((list["data"][0]["embedding"][3].as_f64().unwrap() - rows[0][3]).abs() < 1e-6);
+    let shaped = ["-p", "the", "--pooling", "mean", "--embd-normalize", "-1", "--dimensions", "5"];
+    assert_eq!(text(&run(&folder, &with(&shaped))).split(' ').count(), 5);
+    fails(&run(&folder, &with(&["-p", "the", "--pooling", "max"])), 2, &["none, mean, cls or last"]);
+    fails(&run(&folder, &with(&["-p", "the", "-p", ""])), 2, &["input[1]", "empty"]);
+    fails(&run(&folder, &with(&["-p", "the", "--dimensions", "65"])), 2, &["1 to 64, found 65"]);
+    let long = "x".repeat(600);
+    let long = [base.as_slice(), &["-p", &long]].concat();
+    fails(&run(&folder, &long), 1, &["input[0]", "at most 512 tokens", "found 600"]);
+    assert_eq!(text(&run(&folder, &[long.as_slice(), &["--truncate"]].concat())).lines().count(), 1);
+}

@@ -41,3 +41,13 @@ export async function agreement(score: (ids: number[]) => Promise<ArrayLike<numb
   }
   return total;
 }
+
+/** Texts and their vectors. */
+export const EMBEDDED = (JSON.parse(readFileSync('tests/fixtures/oracle/embeddings.json', 'utf8')) as Record<string, { text: string; pooling: 'mean' | 'last'; vector: number[] }[]>)[MODEL] ?? [];
+
+/** The cosine of the angle between two vectors. */
+export function cosine(a: ArrayLike<number>, b: ArrayLike<number>): number {
+  if (a.length !== b.length) throw new Error(`${a.length} numbers and ${b.length}`);
+  const dot = (x: ArrayLike<number>, y: ArrayLike<number>) => Array.from(x).reduce((sum, value, index) => sum + value * (y[index] ?? NaN), 0);
+  return dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
+}

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { LanguageModelV4, ProviderV4 } from '@ai-sdk/provider';
-import { Output, generateText, stepCountIs, streamText, tool } from 'ai';
+import { Output, cosineSimilarity, embed, embedMany, generateText, stepCountIs, streamText, tool } from 'ai';
 import { z } from 'zod';
 import { EdgeError, HanzoEdge } from '@hanzo/edge';
 import { createHanzoEdge } from '@hanzo/edge/ai-sdk';
@@ -25,7 +25,8 @@ test('the_provider_is_one_of_the_current_specification', () => {
   const provider: ProviderV4 = createHanzoEdge(edge);
   assert.deepEqual([model.specificationVersion, model.provider, model.modelId], ['v4', 'hanzo-edge', edge.diagnostics.model]);
   assert.equal(provider.languageModel('mine').modelId, 'mine');
-  assert.throws(() => provider.embeddingModel('x'), (error) => error instanceof EdgeError && error.code === 'not-found');
+  assert.equal(provider.embeddingModel('mine').modelId, 'mine');
+  assert.throws(() => provider.imageModel('x'), (error) => error instanceof EdgeError && error.code === 'not-found');
 });
 
 test('generate_text_answers_as_the_engine_does', async () => {
@@ -114,4 +115,21 @@ test('a_streamed_tool_call_begins_grows_and_ends', async () => {
   }
   assert.deepEqual(seen.filter((type) => type.startsWith('tool')), ['tool-input-start', 'tool-input-delta', 'tool-input-end', 'tool-call']);
   assert.deepEqual(JSON.parse(input), call);
+});
+
+test('embed_and_embed_many_give_the_engines_vectors', async () => {
+  const values = ['The cat sleeps on the sofa.', 'A cat is sleeping on a couch.', 'Interest rates rose by two percent.'];
+  const embeddingModel = createHanzoEdge(edge).embeddingModel();
+  const mean = { hanzoEdge: { pooling: 'mean' } };
+  const wantedVectors = (await edge.embed(values, { pooling: 'mean' })).map((vector) => [...vector]);
+  const { embeddings, usage, warnings } = await embedMany({ model: embeddingModel, values, providerOptions: mean });
+  assert.deepEqual(embeddings, wantedVectors);
+  const counts = await Promise.all(values.map(async (value) => (await edge.tokenize(value)).length));
+  assert.deepEqual([usage.tokens, warnings ?? []], [counts.reduce((sum, count) => sum + count, 0), []]);
+  const [near = 0, far = 0] = [1, 2].map((index) => cosineSimilarity(embeddings[0] ?? [], embeddings[index] ?? []));
+  assert.ok(near > far + 0.05, `${near}, ${far}`);
+  const { embedding } = await embed({ model: embeddingModel, value: values[0] ?? '' });
+  assert.deepEqual(embedding, [...((await edge.embed(values[0] ?? ''))[0] ?? [])]);
+  await assert.rejects(embed({ model: embeddingModel, value: '', maxRetries: 0 }), /empty input/);
+  await assert.rejects(embed({ model: embeddingModel, value: 'x', abortSignal: AbortSignal.abort(), maxRetries: 0 }));
 });

@@ -181,7 +181,7 @@ test('errors_are_openais', async () => {
   await refuses({ audio: {} }, BadRequestError, 400, 'audio', /not supported/);
   await refuses({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] }, BadRequestError, 400, 'messages[0].content[0]', /text/);
   await refuses({ messages: [{ role: 'user', content: 'word '.repeat(3000) }] }, BadRequestError, 400, null, /1024/, 'context_length_exceeded');
-  await assert.rejects(client.embeddings.create({ model: 'local', input: 'x' }), (error) => error instanceof NotFoundError && /embeddings is not served here; served: POST chat\/completions/.test(error.message));
+  await assert.rejects(client.moderations.create({ input: 'x' }), (error) => error instanceof NotFoundError && /moderations is not served here; served: POST chat\/completions/.test(error.message));
   await assert.rejects(client.models.retrieve('another'), NotFoundError);
   const send = createFetch(edge);
   assert.equal((await send('http://edge.invalid/v1/chat/completions')).status, 405);
@@ -219,4 +219,50 @@ test('a_closed_engine_answers_503_at_once', async () => {
   await other.close();
   const gone = new OpenAI({ apiKey: 'local', baseURL: 'http://edge.invalid/v1', fetch: createFetch(other) });
   await assert.rejects(gone.chat.completions.create(GREEDY), (error) => error instanceof APIError && error.status === 503 && error.code === 'closed');
+});
+
+test('embeddings_are_the_engines_in_both_formats', async () => {
+  const input = ['A river carries sand to the sea.', 'hello'];
+  const vectors = (await edge.embed(input)).map((vector) => [...vector]);
+  // The client asks for base64 by itself, and decodes it.
+  const list: OpenAI.CreateEmbeddingResponse = await client.embeddings.create({ model: 'mine', input });
+  assert.deepEqual(list.data.map(({ embedding }) => embedding), vectors);
+  assert.deepEqual(list.data.map(({ object, index }) => [object, index]), [['embedding', 0], ['embedding', 1]]);
+  assert.deepEqual([list.object, list.model], ['list', 'mine']);
+  const ids = await Promise.all(input.map(async (text) => [...(await edge.tokenize(text))]));
+  const tokens = ids.flat().length;
+  assert.deepEqual(list.usage, { prompt_tokens: tokens, total_tokens: tokens });
+  const floats = await client.embeddings.create({ model: 'mine', input, encoding_format: 'float' });
+  assert.deepEqual(floats.data, list.data);
+  const one = await client.embeddings.create({ model: 'mine', input: input[1] ?? '', dimensions: 32 });
+  assert.deepEqual(one.data[0]?.embedding, [...((await edge.embed('hello', { dimensions: 32 }))[0] ?? [])]);
+  // Token ids, in both of OpenAI's forms.
+  assert.deepEqual((await client.embeddings.create({ model: 'mine', input: ids })).data, list.data);
+  assert.deepEqual((await client.embeddings.create({ model: 'mine', input: ids[0] ?? [] })).data[0]?.embedding, vectors[0]);
+  const raw = await createFetch(edge)('http://edge.invalid/v1/embeddings', { method: 'POST', body: JSON.stringify({ input: 'hello', encoding_format: 'base64' }) });
+  const { data: [encoded] } = await raw.json() as { data: { embedding: string }[] };
+  assert.deepEqual([...new Float32Array(Uint8Array.from(Buffer.from(encoded?.embedding ?? '', 'base64')).buffer)], vectors[1]);
+});
+
+test('wrong_embedding_requests_are_the_clients_errors', async () => {
+  const refuses = async (body: object, param: string | null, message: RegExp, code = 'invalid-argument') => {
+    await assert.rejects(client.embeddings.create({ model: 'mine', input: 'a', ...body }), (error) => {
+      assert.ok(error instanceof BadRequestError, String(error));
+      assert.deepEqual([error.param, error.code], [param, code]);
+      assert.match(error.message, message);
+      return true;
+    });
+  };
+  await refuses({ input: [] }, 'input', /at least one/);
+  await refuses({ input: null }, 'input', /a text, token ids/);
+  await refuses({ input: '' }, 'input[0]', /empty/);
+  await refuses({ input: ['a', 5] }, 'input[1]', /a text or a list of token ids, found 5/);
+  await refuses({ input: [1, 99_999] }, 'input[0]', /found 99999/);
+  await refuses({ input: 'word '.repeat(2000) }, 'input[0]', /at most 1024 tokens/, 'context_length_exceeded');
+  await refuses({ encoding_format: 'int8' }, 'encoding_format', /'float' or 'base64'/);
+  await refuses({ dimensions: 9999 }, null, /1 to 576, found 9999/);
+  await refuses({ dimension: 5 }, 'dimension', /not supported; supported: input/);
+  // Options that are not OpenAI's arrive too.
+  const { data } = await client.embeddings.create({ model: 'mine', input: 'hello', ...{ pooling: 'mean', normalize: false, truncate: true } });
+  assert.deepEqual(data[0]?.embedding, [...((await edge.embed('hello', { pooling: 'mean', normalize: false }))[0] ?? [])]);
 });

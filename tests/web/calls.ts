@@ -1,7 +1,7 @@
 // What tests ask of the test page (pages/test.js), and how.
 
 import type { Page } from 'playwright-core';
-import type { Diagnostics, EdgeOptions, GenerateOptions, GenerateResult, MemoryReport } from '@hanzo/edge';
+import type { Diagnostics, EdgeOptions, EmbedOptions, GenerateOptions, GenerateResult, MemoryReport } from '@hanzo/edge';
 
 export interface Fault { isEdgeError: boolean; code?: string; message: string }
 export type Outcome<T> = { value: T; error?: undefined } | { error: Fault; value?: undefined };
@@ -15,6 +15,7 @@ export interface PageTests {
   abort(engine: number, after: number): Promise<Outcome<{ reader: unknown; result?: unknown }>>;
   responsiveness(engine: number, options: GenerateOptions): Promise<Outcome<{ ms: number; ticks: number; longestGapMs: number }>>;
   tokenize(engine: number, texts: string[]): Promise<Outcome<number[][]>>;
+  embed(engine: number, input: string[], options?: EmbedOptions): Promise<Outcome<number[][]>>;
   kernels(): Promise<Outcome<{ count: number; faults: string[] }>>;
   shaders(): Promise<Outcome<{ label: string; errors: string[] }[]>>;
   memory(engine: number): Promise<Outcome<MemoryReport>>;

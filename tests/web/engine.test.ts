@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { hostileFiles } from '../js/hostile.js';
-import { RECORDINGS, TOKENIZED, agreement } from '../js/oracle.js';
+import { EMBEDDED, RECORDINGS, TOKENIZED, agreement, cosine } from '../js/oracle.js';
 import type { Recording } from '../js/oracle.js';
 import { MODEL_PATH, startSite } from './browser.js';
 import type { Site, TestPage } from './browser.js';
@@ -56,7 +56,7 @@ for (const { backend, least } of [{ backend: 'cpu', least: 0.96 }, { backend: 'w
 
   // In the page a GPU answers in the test of its loss.
   for (const worker of backend === 'cpu' ? [true, false] : [true]) {
-    test(`a_chat_on_${backend}_${worker ? 'in_a_worker' : 'in_the_page'}_streams_stops_and_closes`, async () => {
+    test(`a_chat_on_${backend}_${worker ? 'in_a_worker' : 'in_the_page'}_streams_stops_embeds_and_closes`, async () => {
       const { engine, diagnostics } = value(await call('init', { ...OPTIONS, backend, worker }));
       assert.deepEqual([diagnostics.backend, diagnostics.worker.used], [backend, worker]);
       if (backend === 'webgpu') assert.match(`${diagnostics.wasmModule}: ${diagnostics.wasmReason}`, /^hanzo-edge-relaxed\.wasm: .*the GPU computes/);
@@ -70,6 +70,11 @@ for (const { backend, least } of [{ backend: 'cpu', least: 0.96 }, { backend: 'w
       assert.equal(left.finishReason, 'abort');
       assert.ok(left.text.startsWith(left.pieces.join('')));
       assert.deepEqual(value(await call('abort', engine, 2)), { reader: 'enough', result: 'enough' });
+      // Beside vectors the next answer is the same.
+      const { text = '', pooling, vector = [] } = EMBEDDED[worker ? 0 : 3] ?? {};
+      const found = cosine(value(await call('embed', engine, [text], { pooling }))[0] ?? [], vector);
+      assert.ok(found > (backend === 'webgpu' ? 0.9999 : 0.999), `${found}`);
+      assert.equal((await call('embed', engine, [''])).error?.code, 'invalid-argument');
       assert.equal(value(await call('chat', engine, greedy)).text, whole.text);
       const memory = value(await call('memory', engine));
       assert.ok(memory.weightsBytes > 80e6 && memory.wasmBytes > 0 && memory.kvBytes > 0);

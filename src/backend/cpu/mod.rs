@@ -97,15 +97,44 @@ impl Cpu {
         Ok(plan)
     }
 
-    /// Leaves the logits of the last `rows` tokens in `self.logits`.
-    fn step(&mut self, tokens: &[u32], position: usize, rows: usize) -> Result<()> {
+    fn check_range(&self, tokens: &[u32], position: usize) -> Result<()> {
         let end = position.saturating_add(tokens.len());
         if tokens.is_empty() || end > self.capacity {
             return Err(Error::context_overflow(format!("expected 1 to {} tokens, found {end}", self.capacity)));
         }
+        Ok(())
+    }
+
+    /// Leaves the logits of the last `rows` tokens in `self.logits`.
+    fn step(&mut self, tokens: &[u32], position: usize, rows: usize) -> Result<()> {
+        self.check_range(tokens, position)?;
         let plan = self.plan(Dims { tokens: tokens.len(), rows })?;
+        let (graph, mut logits) = (Arc::clone(&self.graph), std::mem::take(&mut self.logits));
+        let done = self.run(&graph, &plan, (tokens, position), &mut logits);
+        self.logits = logits;
+        done
+    }
+
+    fn states(&mut self, tokens: &[u32], position: usize) -> Result<Vec<f32>> {
+        self.check_range(tokens, position)?;
+        let graph = Arc::clone(self.graph.hidden()?);
+        // Texts to embed have every length, and a plan is made in less time than one token takes.
+        let plan = Plan::new(&graph, Dims { tokens: tokens.len(), rows: tokens.len() })?;
+        let mut states = Vec::new();
+        self.run(&graph, &plan, (tokens, position), &mut states)?;
+        Ok(states)
+    }
+
+    /// Runs a plan of `graph`, whose first output goes to `output`.
+    fn run(
+        &mut self,
+        graph: &Graph,
+        plan: &Plan,
+        (tokens, position): (&[u32], usize),
+        output: &mut Vec<f32>,
+    ) -> Result<()> {
         let mut run = run::Run {
-            graph: &self.graph,
+            graph,
             compute: &self.compute,
             weights: &self.weights,
             caches: &mut self.caches,
@@ -113,7 +142,7 @@ impl Cpu {
             scratch: &mut self.scratch,
             clock: &mut self.clock,
         };
-        run.plan(&plan, tokens, position, &mut self.logits)
+        run.plan(plan, tokens, position, output)
     }
 
     fn copy_out(&mut self, place: usize, tokens: usize) -> Result<()> {
@@ -196,6 +225,11 @@ impl Executable for Cpu {
     fn score(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<Vec<f32>>> {
         let done = self.step(tokens, position, tokens.len());
         Box::pin(async move { done.map(|()| std::mem::take(&mut self.logits)) })
+    }
+
+    fn hidden(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<Vec<f32>>> {
+        let states = self.states(tokens, position);
+        Box::pin(async { states })
     }
 
     fn snapshot_bytes(&self, tokens: usize) -> u64 {

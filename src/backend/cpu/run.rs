@@ -20,8 +20,8 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs every step for tokens at `position..` and copies the first output to `logits`.
-    pub(super) fn plan(&mut self, plan: &Plan, tokens: &[u32], position: usize, logits: &mut Vec<f32>) -> Result<()> {
+    /// Runs every step for tokens at `position..` and copies the first output of the graph to `result`.
+    pub(super) fn plan(&mut self, plan: &Plan, tokens: &[u32], position: usize, result: &mut Vec<f32>) -> Result<()> {
         if self.slots.len() < plan.slots.len() {
             self.slots.resize_with(plan.slots.len(), Vec::new);
         }
@@ -44,8 +44,8 @@ impl Run<'_> {
         };
         let len = self.graph.fact(*id).len(plan.dims);
         let output = self.slots.get(*slot).and_then(|slot| slot.get(..len)).ok_or_else(|| missing("slot"))?;
-        logits.clear();
-        logits.extend_from_slice(output);
+        result.clear();
+        result.extend_from_slice(output);
         Ok(())
     }
 

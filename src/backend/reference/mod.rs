@@ -58,15 +58,25 @@ impl Reference {
         }
     }
 
-    /// Logits of the last `dims.rows` tokens.
-    fn run(&mut self, tokens: &[u32], position: usize, rows: usize) -> Result<Vec<f32>> {
+    /// Logits of the last `rows` tokens.
+    fn logits_of(&mut self, tokens: &[u32], position: usize, rows: usize) -> Result<Vec<f32>> {
+        let graph = Arc::clone(&self.graph);
+        self.run(&graph, tokens, position, rows)
+    }
+
+    fn hidden_of(&mut self, tokens: &[u32], position: usize) -> Result<Vec<f32>> {
+        let graph = Arc::clone(self.graph.hidden()?);
+        self.run(&graph, tokens, position, tokens.len())
+    }
+
+    /// The first output of `graph` for the last `rows` tokens.
+    fn run(&mut self, graph: &Graph, tokens: &[u32], position: usize, rows: usize) -> Result<Vec<f32>> {
         if tokens.is_empty() || position + tokens.len() > self.capacity {
             let end = position + tokens.len();
             return Err(Error::context_overflow(format!("expected 1 to {} tokens, found {end}", self.capacity)));
         }
         let dims = Dims { tokens: tokens.len(), rows };
         let tokens = Arc::new(Tensor::u32([dims.tokens], tokens.to_vec())?);
-        let graph = Arc::clone(&self.graph);
         let mut values: Vec<Option<Arc<Tensor>>> = graph
             .values
             .iter()
@@ -93,8 +103,8 @@ impl Reference {
             }
         }
         let output = graph.outputs.first().ok_or_else(|| Error::internal("the graph has no output"))?;
-        let logits = values[output.0].take().ok_or_else(|| missing(output))?;
-        Ok(logits.as_f32()?.to_vec())
+        let output = values[output.0].take().ok_or_else(|| missing(output))?;
+        Ok(output.as_f32()?.to_vec())
     }
 }
 
@@ -143,7 +153,7 @@ impl Executable for Reference {
     }
 
     fn forward(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<()>> {
-        let logits = self.run(tokens, position, 1);
+        let logits = self.logits_of(tokens, position, 1);
         Box::pin(async move {
             self.logits = logits?;
             Ok(())
@@ -155,8 +165,13 @@ impl Executable for Reference {
     }
 
     fn score(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<Vec<f32>>> {
-        let logits = self.run(tokens, position, tokens.len());
+        let logits = self.logits_of(tokens, position, tokens.len());
         Box::pin(async { logits })
+    }
+
+    fn hidden(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<Vec<f32>>> {
+        let hidden = self.hidden_of(tokens, position);
+        Box::pin(async { hidden })
     }
 
     fn snapshot_bytes(&self, _tokens: usize) -> u64 {

@@ -4,6 +4,7 @@
 mod check;
 mod device;
 mod estimate;
+mod hidden;
 mod model;
 mod profile;
 mod program;

@@ -2,6 +2,7 @@
 
 use super::check::self_test;
 use super::device::Gpu;
+use super::hidden::Hidden;
 use super::profile::{self, Profile};
 use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, Shared, Target};
 use super::sample;
@@ -27,11 +28,16 @@ fn buckets(caps: &Caps) -> &'static [usize] {
     &BUCKETS[..end]
 }
 
+/// The sizes that a model has programs for.
+pub fn sizes(target: &Target) -> impl Iterator<Item = usize> {
+    let capacity = target.capacity.max(1);
+    buckets(&target.caps).iter().copied().filter(move |tokens| *tokens == 1 || *tokens / 4 < capacity)
+}
+
 /// The programs that a model runs, before there are buffers.
 pub fn drafts(graph: &Graph, target: &Target) -> Result<Vec<Draft>> {
-    let capacity = target.capacity.max(1);
-    let sizes = buckets(&target.caps).iter().filter(|tokens| **tokens == 1 || **tokens / 4 < capacity);
-    sizes.map(|tokens| Draft::new(graph, Plan::new(graph, Dims { tokens: *tokens, rows: 1 })?, target)).collect()
+    let draft = |tokens| Draft::new(graph, Plan::new(graph, Dims { tokens, rows: 1 })?, target);
+    sizes(target).map(draft).collect()
 }
 
 /// Tokens that a graph's logits tell apart.
@@ -69,6 +75,7 @@ pub struct Model {
     ready: Option<Ready>,
     /// For few tokens and for many.
     scorers: [Option<Scorer>; 2],
+    hidden: Option<Hidden>,
     snapshots: Snapshots,
     profile: Option<Profile>,
     /// The end of the last step's work.
@@ -90,6 +97,7 @@ impl Model {
             vocabulary,
             ready: None,
             scorers: [None, None],
+            hidden: None,
             snapshots: Snapshots::default(),
             profile: None,
             in_flight: None,
@@ -270,6 +278,17 @@ impl Model {
         }
         Ok(scores)
     }
+
+    async fn run_hidden(&mut self, tokens: &[u32], position: usize) -> Result<Vec<f32>> {
+        self.check_range(position, tokens.len())?;
+        if self.hidden.is_none() {
+            let graph = Arc::clone(self.graph.hidden()?);
+            let (layouts, kv_type) = (&self.layouts, self.kv_type);
+            self.hidden = Some(Hidden::new(&mut self.gpu, &graph, &self.shared, (layouts, kv_type)).await?);
+        }
+        let hidden = self.hidden.as_ref().ok_or_else(not_ready)?;
+        hidden.run(&mut self.gpu, &self.shared, tokens, position).await
+    }
 }
 
 fn not_ready() -> Error {
@@ -320,6 +339,11 @@ impl Executable for Model {
     fn score(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<Vec<f32>>> {
         let tokens = tokens.to_vec();
         Box::pin(async move { self.run_score(&tokens, position).await })
+    }
+
+    fn hidden(&mut self, tokens: &[u32], position: usize) -> BoxFuture<'_, Result<Vec<f32>>> {
+        let tokens = tokens.to_vec();
+        Box::pin(async move { self.run_hidden(&tokens, position).await })
     }
 
     fn samples(&self) -> bool {

@@ -83,6 +83,7 @@ globalThis.tests = {
     clearInterval(timer);
     return { ms: performance.now() - started, ticks, longestGapMs };
   }),
+  embed: (engine, input, options) => attempt(async () => (await engines.get(engine).embed(input, options)).map((vector) => [...vector])),
   tokenize: (engine, texts) => attempt(async () => {
     const ids = [];
     for (const text of texts) ids.push([...(await engines.get(engine).tokenize(text))]);
