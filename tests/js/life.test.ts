@@ -220,6 +220,26 @@ test('without_memory_to_spare_nothing_is_copied', async () => {
   await engine.close();
 });
 
+test('the_memory_for_copies_is_what_the_option_says', async () => {
+  const cachedWith = async (prefixCacheBytes?: number) => {
+    const engine = await load({ maxContextTokens: 512, ...(prefixCacheBytes === undefined ? {} : { prefixCacheBytes }) });
+    const empty = (await engine.memory()).kvBytes;
+    await engine.complete(prompt(1), GREEDY).result;
+    await engine.complete(prompt(2), GREEDY).result;
+    const { cachedTokens } = (await engine.complete(prompt(1), GREEDY).result).usage;
+    const { kvBytes } = await engine.memory();
+    await engine.close();
+    return { cachedTokens, copyBytes: kvBytes - empty, empty };
+  };
+  const usual = await cachedWith();
+  assert.ok(usual.cachedTokens > 5 && usual.copyBytes > 0 && usual.copyBytes <= usual.empty, JSON.stringify(usual));
+  const none = await cachedWith(0);
+  assert.ok(none.cachedTokens < 5 && none.copyBytes === 0, JSON.stringify(none));
+  const tight = await cachedWith(Math.floor(usual.copyBytes / 2));
+  assert.ok(tight.copyBytes <= usual.copyBytes / 2, JSON.stringify([tight, usual]));
+  for (const wrong of [-1, 0.5, '1']) await assert.rejects(load({ prefixCacheBytes: wrong as number }), hasCode('invalid-argument'));
+});
+
 test('a_clone_reuses_what_its_session_ran_and_the_session_goes_on_as_well', async () => {
   const session = await edge.session({ ...GREEDY, initialPrompts: [{ role: 'system', content: prompt(8) }] });
   await session.prompt('one');
