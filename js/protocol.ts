@@ -40,7 +40,7 @@ export interface EngineOptions {
   maxContextTokens?: number;
   maxMemoryBytes?: number;
   prefixCacheBytes?: number;
-  kvCache: 'auto' | 'f16' | 'f32';
+  kvCache: 'auto' | 'f16' | 'q8' | 'f32';
   quantization: NonNullable<EdgeOptions['quantization']>;
   threads: number;
   chatTemplate?: string;
@@ -62,6 +62,7 @@ export interface SamplingOptions {
   topLogprobs?: number;
   /** By token id. */
   logitBias?: Record<string, number>;
+  profile?: true;
   speculative?: boolean | { maxTokens?: number };
   responseFormat?: Record<string, unknown>;
 }
