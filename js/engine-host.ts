@@ -156,7 +156,7 @@ export class EngineHost {
   }
 
   /** Makes something to run at once, since what cannot be done need not wait to hear so, and runs it when its turn comes. */
-  async #inTurn<Work, Result>(make: () => Promise<Work>, signal: AbortSignal, run: (work: Work) => Promise<Result>): Promise<Result> {
+  async #inTurn<Work, Result>(make: () => Promise<Work>, calledOff: Promise<void>, run: (work: Work) => Promise<Result>): Promise<Result> {
     const before = this.#lastGeneration;
     let finish = () => {};
     const isOver = new Promise<void>((resolve) => { finish = resolve; });
@@ -164,7 +164,7 @@ export class EngineHost {
     try {
       const work = await make();
       // What was called off need not wait either: it runs nothing.
-      await Promise.race([before, aborted(signal)]);
+      await Promise.race([before, calledOff]);
       return await run(work);
     } finally {
       finish();
@@ -173,16 +173,17 @@ export class EngineHost {
 
   #generate(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
     const make = () => this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
-    return this.#inTurn(make, running.control.signal, (generation) => this.#generateNow(id, generation, running));
+    return this.#inTurn(make, aborted(running.control.signal), (generation) => this.#generateNow(id, generation, running));
   }
 
   /** Each input takes a turn, so that an answer need not wait for a whole collection. */
   async #embed(id: number, request: EmbedRequest, signal: AbortSignal): Promise<Float32Array[]> {
     const embedding = await this.#exclusive(({ engine }) => engine.embed(JSON.stringify(request)));
+    const calledOff = aborted(signal);
     const vectors: Float32Array[] = [];
     try {
       for (const _input of request.inputs) {
-        vectors.push(await this.#inTurn(async () => embedding, signal, () => this.#nextVector(id, embedding, signal)));
+        vectors.push(await this.#inTurn(async () => embedding, calledOff, () => this.#nextVector(id, embedding, signal)));
       }
       return vectors;
     } finally {
