@@ -33,6 +33,9 @@ type GenerationEvent =
   | { event: 'mask'; accepted: number[] }
   | { event: 'done'; result: Omit<GenerateReport, 'tokens'> & { tokens: number[] } };
 
+/** How long other tasks may have to wait. */
+const TURN_MS = 8;
+
 /** What can be cancelled of a call. */
 interface Running {
   control: AbortController;
@@ -193,6 +196,7 @@ export class EngineHost {
 
   async #generateNow(id: number, generation: Generation, running: Running): Promise<GenerateReport> {
     running.generation = generation;
+    let turnBegan = performance.now();
     let grammar: Follower | null = null;
     try {
       const wanted = generation.grammar();
@@ -224,7 +228,10 @@ export class EngineHost {
           default:
             unreachable(event);
         }
+        // The tokens of one submit come at once.
+        if (performance.now() - turnBegan < TURN_MS) continue;
         await nextTask();
+        turnBegan = performance.now();
       }
     } finally {
       running.generation = null;

@@ -37,6 +37,7 @@ export type {
   GenerateResult,
   GenerateStats,
   HeldWeights,
+  KernelTime,
   MemoryReport,
   ModelFile,
   ModelInfo,

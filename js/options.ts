@@ -26,7 +26,7 @@ const DOWNLOAD_NAMES: NamesOf<DownloadOptions> = {
 const GENERATE_NAMES: NamesOf<GenerateOptions> = {
   maxTokens: true, temperature: true, topK: true, topP: true, minP: true, repeatPenalty: true, frequencyPenalty: true,
   presencePenalty: true, seed: true, stop: true, logprobs: true, topLogprobs: true, onLogprob: true, logitBias: true, speculative: true,
-  responseFormat: true, signal: true, onProgress: true,
+  responseFormat: true, profile: true, signal: true, onProgress: true,
 };
 const CHAT_NAMES: NamesOf<ChatOptions> = {
   ...GENERATE_NAMES, tools: true, toolChoice: true, onToolCallDelta: true, onReasoning: true, chatTemplateKwargs: true, prefill: true,
@@ -35,7 +35,7 @@ const SESSION_NAMES: NamesOf<SessionOptions> = { ...CHAT_NAMES, initialPrompts: 
 
 const CHOICES = {
   quantization: ['auto', 'none', 'afq-2', 'afq-3', 'afq-4', 'afq-6', 'afq-8', 'int8'],
-  kvCache: ['auto', 'f16', 'f32'],
+  kvCache: ['auto', 'f16', 'q8', 'f32'],
   backend: ['auto', 'webgpu', 'cpu'],
   powerPreference: ['low-power', 'high-performance'],
   cache: ['auto', 'opfs', 'cache-api', 'memory', 'none'],
@@ -173,7 +173,8 @@ function sampling(options: GenerateOptions): SamplingOptions {
   checkSignal(signal);
   checkType('onProgress', onProgress, 'function');
   checkType('onLogprob', onLogprob, 'function');
-  const result: SamplingOptions = {};
+  checkType('profile', options.profile, 'boolean');
+  const result: SamplingOptions = options.profile ? { profile: true } : {};
   for (const name of ['maxTokens', 'temperature', 'topK', 'topP', 'minP', 'repeatPenalty', 'frequencyPenalty', 'presencePenalty', 'seed', 'topLogprobs'] as const) {
     const value = rest[name];
     if (value === undefined || value === null) continue;
@@ -232,7 +233,7 @@ export function checkWhole(name: string, value: unknown, least: number, most: nu
 }
 
 /** Checks the type of an option, where it is given. */
-export function checkType(name: string, value: unknown, type: 'string' | 'function' | 'object'): void {
+export function checkType(name: string, value: unknown, type: 'string' | 'function' | 'object' | 'boolean'): void {
   if (value !== undefined && (typeof value !== type || value === null)) throw wrong(name, `a ${type}`, value);
 }
 

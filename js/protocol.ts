@@ -39,7 +39,7 @@ export interface LoadOptions {
 export interface EngineOptions {
   maxContextTokens?: number;
   maxMemoryBytes?: number;
-  kvCache: 'auto' | 'f16' | 'f32';
+  kvCache: 'auto' | 'f16' | 'q8' | 'f32';
   quantization: NonNullable<EdgeOptions['quantization']>;
   threads: number;
   chatTemplate?: string;
@@ -61,6 +61,7 @@ export interface SamplingOptions {
   topLogprobs?: number;
   /** By token id. */
   logitBias?: Record<string, number>;
+  profile?: true;
   speculative?: boolean | { maxTokens?: number };
   responseFormat?: Record<string, unknown>;
 }

@@ -110,7 +110,8 @@ export interface EdgeOptions {
    * bytes too. A weight that would not get smaller stays as it is; `diagnostics.weights` says what was done.
    */
   quantization?: Quantization;
-  kvCache?: 'auto' | 'f16' | 'f32';
+  /** Element type of the key/value cache. 'auto' is 'f16'; 'q8' takes about half its memory. */
+  kvCache?: 'auto' | 'f16' | 'q8' | 'f32';
   /** Default: the least of the model's own limit, 4096, and what memory allows. */
   maxContextTokens?: number;
   maxMemoryBytes?: number;
@@ -220,6 +221,8 @@ export interface GenerateOptions {
   logprobs?: boolean;
   /** How many of the most likely tokens to list with each, 0 to 20; needs `logprobs`. */
   topLogprobs?: number;
+  /** Measures every kernel, for `stats.kernels`; slow. Needs a GPU with timestamp queries, or the CPU. */
+  profile?: boolean;
   /** Hears of them token by token, before the piece that the token ends. */
   onLogprob?(entry: TokenLogprob): void;
   /** Added to the logits of these token ids. */
@@ -293,6 +296,17 @@ export interface GenerateStats {
   /** With `speculative`: tokens guessed ahead, and those of them that were right. */
   draftedTokens?: number;
   acceptedTokens?: number;
+  /** Time by kernel, the longest first, where `profile` asked for it. Browsers round a GPU's times. */
+  kernels?: KernelTime[];
+}
+
+/** What one kernel took in all. 'stream' only reads weights: what the memory gives. */
+export interface KernelTime {
+  kernel: string;
+  calls: number;
+  us: number;
+  /** Of weights read. */
+  bytes: number;
 }
 
 /**

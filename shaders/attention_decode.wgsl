@@ -43,7 +43,7 @@ fn load_keys(kv_head: u32, block: u32, stop: u32, local: u32) {
         // unroll
         for (var i = 0u; i < KEY_STEPS; i++) {
             let chunk = min(i * KEY_LANES + local % KEY_LANES, CHUNKS - 1u);
-            key_data[i] = keys[(kv_head * CAPACITY + key) * CHUNKS + chunk];
+            key_data[i] = key8(kv_head * CAPACITY + key, chunk);
         }
     }
 }
@@ -54,7 +54,7 @@ fn load_values(kv_head: u32, block: u32, stop: u32, local: u32) {
     for (var j = 0u; j < VALUE_STEPS; j++) {
         let key = block + slice * VALUE_STEPS + j;
         if (key < min(stop, state.position)) {
-            value_data[j] = values[(kv_head * CAPACITY + key) * CHUNKS + local % CHUNKS];
+            value_data[j] = value8(kv_head * CAPACITY + key, local % CHUNKS);
         }
     }
 }
@@ -125,11 +125,7 @@ fn prepare(kv_head: u32, owner: bool, local: u32) {
     }
     workgroupBarrier();
     if (owner) {
-        for (var chunk = local; chunk < CHUNKS; chunk += WG) {
-            let at = (kv_head * CAPACITY + min(state.position, CAPACITY - 1u)) * CHUNKS + chunk;
-            keys[at] = kv8_pack(own_key[chunk * 2u], own_key[chunk * 2u + 1u]);
-            values[at] = kv8_pack(own_value[chunk * 2u], own_value[chunk * 2u + 1u]);
-        }
+        kv_put(kv_head * CAPACITY + min(state.position, CAPACITY - 1u), local);
     }
 }
 

@@ -28,7 +28,7 @@ fn stage(kv_head: u32, chunk: u32, rows: vec2<u32>, keys_at: vec2<u32>, local: u
                 value = q[query_at(kv_head, min(rows.x + at, rows.y)) + quad];
             } else {
                 let key = min(keys_at.x + at - ROWS, keys_at.y);
-                value = kv_unpack(keys[(kv_head * CAPACITY + key) * HEAD_4 + quad]);
+                value = key4(kv_head * CAPACITY + key, quad);
             }
         }
         quads[at * STRIDE + i % CHUNK] = value;
@@ -125,13 +125,13 @@ fn main(
             for (var r = 0u; r < ROWS_A_LANE; r++) {
                 sums[r] *= factors[min(group + r * GROUPS, ROWS - 1u)];
             }
-            let at = kv_head * CAPACITY * HEAD_4 + i4;
+            let at = kv_head * CAPACITY;
             for (var j = 0u; j < 8u; j++) {
                 let key = block + j;
-                let value_0 = kv_unpack(values[at + min(key, stop - 1u) * HEAD_4]);
-                let value_1 = kv_unpack(values[at + min(key + 8u, stop - 1u) * HEAD_4]);
-                let value_2 = kv_unpack(values[at + min(key + 16u, stop - 1u) * HEAD_4]);
-                let value_3 = kv_unpack(values[at + min(key + 24u, stop - 1u) * HEAD_4]);
+                let value_0 = value4(at + min(key, stop - 1u), i4);
+                let value_1 = value4(at + min(key + 8u, stop - 1u), i4);
+                let value_2 = value4(at + min(key + 16u, stop - 1u), i4);
+                let value_3 = value4(at + min(key + 24u, stop - 1u), i4);
                 // unroll
                 for (var r = 0u; r < ROWS_A_LANE; r++) {
                     let weight = quads[min(group + r * GROUPS, ROWS - 1u) * STRIDE + j];

@@ -86,37 +86,22 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
     }
     let row = local % LANES;
     let token = local / LANES * 8u;
-    // Lanes: this row and the one LANES later, of the first half and of the second.
-    var sum_0 = vec4<f32>(0.0);
-    var sum_1 = vec4<f32>(0.0);
-    var sum_2 = vec4<f32>(0.0);
-    var sum_3 = vec4<f32>(0.0);
-    var sum_4 = vec4<f32>(0.0);
-    var sum_5 = vec4<f32>(0.0);
-    var sum_6 = vec4<f32>(0.0);
-    var sum_7 = vec4<f32>(0.0);
+    var sums: Sums8;
     let columns = split_of(wg.z);
     for (var block = columns.x / 4u; block < columns.y / 4u; block++) {
         stage_activations(first_token, block, local);
         stage_weights(wg.y, block, local);
         workgroupBarrier();
         let rows = rows4(row);
-        sum_0 += products(token, rows);
-        sum_1 += products(token + 1u, rows);
-        sum_2 += products(token + 2u, rows);
-        sum_3 += products(token + 3u, rows);
-        sum_4 += products(token + 4u, rows);
-        sum_5 += products(token + 5u, rows);
-        sum_6 += products(token + 6u, rows);
-        sum_7 += products(token + 7u, rows);
+        sums.t0 += products(token, rows);
+        sums.t1 += products(token + 1u, rows);
+        sums.t2 += products(token + 2u, rows);
+        sums.t3 += products(token + 3u, rows);
+        sums.t4 += products(token + 4u, rows);
+        sums.t5 += products(token + 5u, rows);
+        sums.t6 += products(token + 6u, rows);
+        sums.t7 += products(token + 7u, rows);
         workgroupBarrier();
     }
-    put_lane(first_token + token, wg.y, row, sum_0);
-    put_lane(first_token + token + 1u, wg.y, row, sum_1);
-    put_lane(first_token + token + 2u, wg.y, row, sum_2);
-    put_lane(first_token + token + 3u, wg.y, row, sum_3);
-    put_lane(first_token + token + 4u, wg.y, row, sum_4);
-    put_lane(first_token + token + 5u, wg.y, row, sum_5);
-    put_lane(first_token + token + 6u, wg.y, row, sum_6);
-    put_lane(first_token + token + 7u, wg.y, row, sum_7);
+    put_sums(first_token + token, wg.y, row, sums);
 }

@@ -1,6 +1,4 @@
 // A workgroup writes one query head of one token, normalized, turned and scaled: grid (tokens, heads).
-var<workgroup> squares: array<f32, WG>;
-
 fn query_element(base: u32, i: u32, scale: f32, position: u32) -> f32 {
     let j = partner(i);
     return turned(i, q[base + i] * scale * q_weight(i), q[base + j] * scale * q_weight(j), position);
@@ -18,15 +16,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
         for (var i = local; i < HEAD_DIM; i += WG) {
             sum += q[base + i] * q[base + i];
         }
-        squares[local] = sum;
-        workgroupBarrier();
-        for (var stride = WG / 2u; stride > 0u; stride /= 2u) {
-            if (local < stride) {
-                squares[local] += squares[local + stride];
-            }
-            workgroupBarrier();
-        }
-        scale = SCALE / sqrt(squares[0] / f32(HEAD_DIM) + NORM_EPS);
+        scale = SCALE / sqrt(total_of(local, sum) / f32(HEAD_DIM) + NORM_EPS);
     }
     let position = state.position + wg.x;
     for (var i = local; i < HEAD_DIM; i += WG) {

@@ -1,7 +1,5 @@
 // The best KEEP of CHUNK candidates in order: a workgroup sorts a chunk (bitonic; Batcher, 1968).
 // What is left over goes through again until one chunk is left.
-const NOTHING: vec2<u32> = vec2<u32>(0xff7fffffu, 0xffffffffu);
-
 var<workgroup> sorted: array<vec2<u32>, CHUNK>;
 
 @compute @workgroup_size(WG)

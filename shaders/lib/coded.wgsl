@@ -11,10 +11,21 @@ struct Weights8 {
 // Columns 0..4 and 4..8 of one row of the step.
 struct Row8 { a: vec4<f32>, b: vec4<f32> }
 
-fn w_load(tile: u32, k8: u32) -> Weights8 {
-    let codes = w_codes(tile, k8);
-    let scales = w_scales(tile * GROUPS + k8 / GROUP_8);
+// A step as memory gives it.
+struct Stored8 { codes: StoredCodes, scales: vec4<u32> }
+
+fn w_fetch(tile: u32, k8: u32) -> Stored8 {
+    return Stored8(w_stored(tile, k8), scales_word(tile * GROUPS + k8 / GROUP_8));
+}
+
+fn w_opened(stored: Stored8, tile: u32, k8: u32) -> Weights8 {
+    let codes = w_codes(stored.codes, k8);
+    let scales = w_scales(stored.scales, tile * GROUPS + k8 / GROUP_8);
     return Weights8(codes.lo, codes.hi, scales.scale, scales.bias);
+}
+
+fn w_load(tile: u32, k8: u32) -> Weights8 {
+    return w_opened(w_fetch(tile, k8), tile, k8);
 }
 
 // Products of the 4 rows with 8 activations. Codes are read as fractions of 255, which hardware unpacks in one go.

@@ -1,5 +1,6 @@
 // Writing a head's key and value of one token to the cache.
-var<workgroup> k_squares: array<f32, WG>;
+var<workgroup> own_key: array<vec4<f32>, HEAD_4>;
+var<workgroup> own_value: array<vec4<f32>, HEAD_4>;
 
 // Element i of a key head that starts at `base`, normalized and turned.
 fn key_element(base: u32, i: u32, scale: f32, position: u32) -> f32 {
@@ -19,26 +20,19 @@ fn kv_store(token: u32, kv_head: u32, local: u32) {
             let value = k[base + i];
             sum += value * value;
         }
-        k_squares[local] = sum;
-        workgroupBarrier();
-        for (var stride = WG / 2u; stride > 0u; stride /= 2u) {
-            if (local < stride) {
-                k_squares[local] += k_squares[local + stride];
-            }
-            workgroupBarrier();
-        }
-        scale = 1.0 / sqrt(k_squares[0] / f32(HEAD_DIM) + NORM_EPS);
+        scale = 1.0 / sqrt(total_of(local, sum) / f32(HEAD_DIM) + NORM_EPS);
     }
     let position = state.position + token;
-    let row = (kv_head * CAPACITY + position) * HEAD_4;
     for (var i4 = local; i4 < HEAD_4; i4 += WG) {
         let i = i4 * 4u;
-        keys[row + i4] = kv_pack(vec4<f32>(
+        own_key[i4] = vec4<f32>(
             key_element(base, i, scale, position),
             key_element(base, i + 1u, scale, position),
             key_element(base, i + 2u, scale, position),
             key_element(base, i + 3u, scale, position),
-        ));
-        values[row + i4] = kv_pack(vec4<f32>(v[base + i], v[base + i + 1u], v[base + i + 2u], v[base + i + 3u]));
+        );
+        own_value[i4] = vec4<f32>(v[base + i], v[base + i + 1u], v[base + i + 2u], v[base + i + 3u]);
     }
+    workgroupBarrier();
+    kv_put(kv_head * CAPACITY + position, local);
 }

@@ -1,8 +1,11 @@
 // 16 bytes a tile and group: word r holds row r's f16 scale (low half) and f16 bias.
 struct Scales { scale: vec4<f32>, bias: vec4<f32> }
 
-fn w_scales(group: u32) -> Scales {
-    let word = weights[SCALES_AT + group];
+fn scales_word(group: u32) -> vec4<u32> {
+    return weights[SCALES_AT + group];
+}
+
+fn w_scales(word: vec4<u32>, group: u32) -> Scales {
     let x = unpack2x16float(word.x);
     let y = unpack2x16float(word.y);
     let z = unpack2x16float(word.z);

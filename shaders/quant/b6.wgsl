@@ -2,9 +2,15 @@
 // 12 + j from the lowest bits up.
 struct Codes8 { lo: vec4<u32>, hi: vec4<u32> }
 
-fn w_codes(tile: u32, k8: u32) -> Codes8 {
-    let p = weights[tile * K8 + k8];
-    let high = weights[HIGH_AT + tile * (K8 / 2u) + k8 / 2u] >> vec4<u32>((k8 % 2u) * 4u);
+struct StoredCodes { low: vec4<u32>, high: vec4<u32> }
+
+fn w_stored(tile: u32, k8: u32) -> StoredCodes {
+    return StoredCodes(weights[tile * K8 + k8], weights[HIGH_AT + tile * (K8 / 2u) + k8 / 2u]);
+}
+
+fn w_codes(stored: StoredCodes, k8: u32) -> Codes8 {
+    let p = stored.low;
+    let high = stored.high >> vec4<u32>((k8 % 2u) * 4u);
     let lo = (high & vec4<u32>(0x03030303u)) << vec4<u32>(4u);
     let hi = ((high >> vec4<u32>(2u)) & vec4<u32>(0x03030303u)) << vec4<u32>(4u);
     return Codes8(

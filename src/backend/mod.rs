@@ -2,18 +2,21 @@
 
 pub mod cpu;
 pub mod reference;
+#[cfg(test)]
+mod samples;
 pub mod sampling;
 #[cfg(test)]
 mod tests;
 pub mod wgpu;
 
+pub use crate::quant::KvType;
 pub use wgpu::kernels as gpu_kernels;
 
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::quant::{BlockFormat, PackedLayout};
 use crate::quantize::Activations;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,15 +38,6 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// A boxed future, `Send` natively.
 #[cfg(target_arch = "wasm32")]
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
-
-/// Element type of the key/value cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum KvType {
-    /// 16-bit floats.
-    F16,
-    /// 32-bit floats.
-    F32,
-}
 
 /// What a backend is asked to build an [`Executable`] for.
 #[derive(Debug, Clone)]
@@ -106,7 +100,7 @@ pub struct BackendReport {
 }
 
 /// Where the time of a run went: one row a kernel.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KernelTime {
     /// The kernel's name with its variant.
     pub kernel: String,

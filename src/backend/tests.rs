@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::cpu::tests::{Case, decoder, load};
+use super::samples::{Case, decoder, load};
 use super::{BACKENDS, Executable, KvType};
 use crate::ops::Pairs;
 use crate::optimize::optimize;
@@ -66,7 +66,7 @@ fn check_copies(backend: &str, window: Option<usize>, kv_type: KvType) {
 fn a_copy_of_the_cache_gives_the_logits_it_gave_on_every_backend() {
     for row in BACKENDS {
         for window in [None, Some(20)] {
-            for kv_type in [KvType::F16, KvType::F32] {
+            for kv_type in [KvType::F16, KvType::F32, KvType::Q8] {
                 check_copies(row.name, window, kv_type);
             }
         }

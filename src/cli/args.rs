@@ -18,7 +18,7 @@ pub struct LoadArgs {
     /// Tokens of context; the least of the model's and 4096 unless given
     #[arg(short = 'c', long = "context-tokens", visible_alias = "ctx-size", value_name = "N")]
     pub context_tokens: Option<usize>,
-    /// Type of the key/value cache: auto, f16, f32
+    /// Type of the key/value cache: auto, f16, q8, f32
     #[arg(long, default_value = "auto", value_parser = KvCache::from_str)]
     pub kv_cache: KvCache,
     /// Quantize weights while loading, where that makes them smaller: auto, none, afq-2, afq-3, afq-4, afq-6, afq-8, int8

@@ -137,14 +137,9 @@ fn figures(edge: &Edge, results: &[GenerateResult], load_ms: f64, profile: Optio
     let median_of = |figure: fn(&GenerateResult) -> f64| median(results.iter().map(figure).collect());
     let decode_rate = median_of(|result| result.stats.decode_tokens_per_second);
     let held = memory.weights_bytes + memory.kv_bytes + memory.scratch_bytes;
-    // A GPU's memory is measured by its profile.
-    let of_gpu = |profile: &Profiles| {
-        let stream = profile.decode.iter().find(|time| time.kernel == STREAM);
-        stream.filter(|time| time.us > 0.0).map(|time| time.bytes as f64 / time.us / 1e3)
-    };
     let stream_rate = match memory.gpu_bytes {
         0 => Some(machine::stream_gb_per_second(report.threads)),
-        _ => profile.and_then(of_gpu),
+        _ => gpu_stream_gb_per_second(edge),
     };
     let used = decode_rate * info.weights.bytes as f64 / 1e9;
     let kernels = match profile {
@@ -173,6 +168,14 @@ fn figures(edge: &Edge, results: &[GenerateResult], load_ms: f64, profile: Optio
         "device": format!("{}: {}", info.backend, report.device),
         "kernels": kernels,
     }))
+}
+
+/// What a GPU's memory gives, as the start of a profile measures it; `None` where the device cannot measure.
+fn gpu_stream_gb_per_second(edge: &Edge) -> Option<f64> {
+    edge.profile(true).ok()?;
+    let times = edge.profile(false).ok()?;
+    let stream = times.iter().find(|time| time.kernel == STREAM && time.us > 0.0)?;
+    Some(stream.bytes as f64 / stream.us / 1e3)
 }
 
 /// The middle value, or the mean of the two in the middle; 0 for none.

@@ -40,11 +40,7 @@ pub fn fit(file: &ModelFile, weight_bytes: u64, budget: &Budget, kv_type: KvType
     if budget.memory == 0 {
         return Ok(wish);
     }
-    let element = match kv_type {
-        KvType::F16 => 2,
-        KvType::F32 => 4,
-    };
-    let sizes = [2, hparams.n_layers, hparams.n_kv_heads, hparams.head_dim, element];
+    let sizes = [2, hparams.n_layers, hparams.n_kv_heads, kv_type.row_bytes(hparams.head_dim)];
     let token_bytes = sizes.iter().fold(1u64, |product, &size| product.saturating_mul(size as u64));
     let room = budget.memory.saturating_sub(weight_bytes) / token_bytes.max(1);
     let room = usize::try_from(room).unwrap_or(usize::MAX).min(wish);

@@ -85,6 +85,8 @@ pub enum KvCache {
     Auto,
     /// 16-bit floats.
     F16,
+    /// Bytes with a scale a block of 32 elements: about half the memory of 16-bit floats.
+    Q8,
     /// 32-bit floats.
     F32,
 }
@@ -93,6 +95,7 @@ impl KvCache {
     pub(crate) fn kv_type(self) -> KvType {
         match self {
             Self::Auto | Self::F16 => KvType::F16,
+            Self::Q8 => KvType::Q8,
             Self::F32 => KvType::F32,
         }
     }
@@ -105,8 +108,9 @@ impl FromStr for KvCache {
         match name {
             "auto" => Ok(Self::Auto),
             "f16" => Ok(Self::F16),
+            "q8" => Ok(Self::Q8),
             "f32" => Ok(Self::F32),
-            _ => Err(Error::invalid_argument(format!("kvCache: expected auto, f16 or f32, found {name:?}"))),
+            _ => Err(Error::invalid_argument(format!("kvCache: expected auto, f16, q8 or f32, found {name:?}"))),
         }
     }
 }

@@ -47,6 +47,8 @@ pub struct GenerateOptions {
     pub response_format: Option<Grammar>,
     /// Goes on after end-of-turn tokens, for measurements.
     pub ignore_end: bool,
+    /// Measures every kernel, which is slow; the answer must be read to its end.
+    pub profile: bool,
 }
 
 /// What a model's file says about sampling.

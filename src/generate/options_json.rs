@@ -25,6 +25,7 @@ const NAMES: &[&str] = &[
     "logitBias",
     "speculative",
     "responseFormat",
+    "profile",
 ];
 
 impl GenerateOptions {
@@ -72,6 +73,7 @@ impl GenerateOptions {
             speculative: speculative(take("speculative"))?,
             response_format: response_format(take("responseFormat"))?,
             ignore_end: false,
+            profile: boolean(take("profile"))?,
         })
     }
 }
@@ -185,7 +187,7 @@ mod tests {
             "maxTokens": 12, "temperature": 0.5, "topK": 3, "topP": 0.9, "minP": 0.1, "repeatPenalty": 1.1,
             "frequencyPenalty": 0.5, "presencePenalty": -0.5, "seed": 42, "stop": ["a", "b"], "logprobs": true,
             "topLogprobs": 2, "logitBias": {"7": -100}, "speculative": {"maxTokens": 5},
-            "responseFormat": {"type": "regex", "regex": "a"}
+            "responseFormat": {"type": "regex", "regex": "a"}, "profile": true
         });
         let options = GenerateOptions::from_json(&value).unwrap();
         let expected = GenerateOptions {
@@ -205,6 +207,7 @@ mod tests {
             speculative: 5,
             response_format: Some(Grammar::Regex("a".into())),
             ignore_end: false,
+            profile: true,
         };
         assert_eq!(options, expected);
         assert_eq!(NAMES.len(), value.as_object().unwrap().len());

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::logprobs::TokenLogprob;
+use crate::backend::KernelTime;
 use crate::text::ToolCall;
 
 /// Why an answer ended.
@@ -72,6 +73,9 @@ pub struct Stats {
     /// Of those guessed, the ones that were right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_tokens: Option<usize>,
+    /// Time by kernel, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<Vec<KernelTime>>,
 }
 
 /// An answer.

@@ -120,6 +120,7 @@ pub struct Generation {
     stop: StopMatcher,
     context: GenerationContext,
     abort: AbortFlag,
+    profile: bool,
     phase: Phase,
     /// What this generation holds of the cache.
     claim: Option<u64>,
@@ -167,6 +168,7 @@ impl Generation {
             prompt,
             context,
             abort: AbortFlag::default(),
+            profile: options.profile,
             phase: Phase::Start,
             claim: None,
             events: VecDeque::new(),
@@ -202,7 +204,14 @@ impl Generation {
                 self.phase = Phase::Ended;
                 // A device may report late what it could not do, so nothing of the run counts.
                 cache.clear();
+                if self.profile {
+                    // The error before says more than one of this.
+                    let _ = executable.profile(false).await;
+                }
                 return Err(error);
+            }
+            if self.profile && matches!(self.phase, Phase::Ended) {
+                self.finish_profile(executable).await?;
             }
             if self.events.is_empty() && matches!(self.phase, Phase::Ended) {
                 return Ok(None);
@@ -226,6 +235,9 @@ impl Generation {
             Phase::Ended => {}
             _ if self.abort.is_aborted() => self.end(FinishReason::Abort)?,
             Phase::Start => {
+                if self.profile {
+                    executable.profile(true).await?;
+                }
                 self.started_ms = Some((self.context.now_ms)());
                 self.cached = self.claim(executable, cache).await?;
                 self.phase = Phase::Prompt;
@@ -241,6 +253,16 @@ impl Generation {
                 None if self.tokens.len() >= self.limit => self.end_at_limit()?,
                 None => self.draw(executable, cache).await?,
             },
+        }
+        Ok(())
+    }
+
+    /// Puts the times of the kernels into the result.
+    async fn finish_profile(&mut self, executable: &mut dyn Executable) -> Result<()> {
+        self.profile = false;
+        let times = executable.profile(false).await?;
+        if let Some(Event::Done(result)) = self.events.back_mut() {
+            result.stats.kernels = Some(times);
         }
         Ok(())
     }
@@ -533,6 +555,7 @@ impl Generation {
             threads: self.context.threads,
             drafted_tokens: self.drafter.as_ref().map(|drafter| drafter.counts().0),
             accepted_tokens: self.drafter.as_ref().map(|drafter| drafter.counts().1),
+            kernels: None,
         }
     }
 }

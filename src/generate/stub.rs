@@ -1,7 +1,7 @@
 //! For tests: a model whose every output is known. The logits after a token depend on that token and its position only
 //! through a script, and every call is written down.
 
-use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, MemoryUse, sampling};
+use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, KernelTime, MemoryUse, sampling};
 use crate::error::{Error, Result};
 use crate::quant::BlockFormat;
 use std::collections::BTreeMap;
@@ -192,5 +192,10 @@ impl Executable for Stub {
 
     fn report(&self) -> BackendReport {
         BackendReport::default()
+    }
+
+    fn profile(&mut self, on: bool) -> BoxFuture<'_, Result<Vec<KernelTime>>> {
+        self.calls.push(format!("profile {on}"));
+        Box::pin(async { Ok(Vec::new()) })
     }
 }

@@ -357,6 +357,24 @@ fn generations_that_take_turns_do_not_disturb_each_other() {
     }
 }
 
+#[test]
+fn a_profile_is_taken_from_the_start_to_the_end_of_one_answer() {
+    for fails_at in [None, Some(3)] {
+        let mut stub = Stub { fails_at, ..Stub::saying(&[1, 2, EOS], 3) };
+        let options = GenerateOptions { profile: true, ..greedy() };
+        let mut generation = Generation::new(PROMPT.to_vec(), &options, context(&["x"; VOCAB], 64)).unwrap();
+        let kernels = run(&mut stub, &mut TokenCache::new(), &mut generation).map(|(_, result)| result.stats.kernels);
+        assert_eq!(kernels.is_err(), fails_at.is_some());
+        assert!(kernels.is_err() || kernels.unwrap().is_some());
+        assert_eq!(stub.calls.first().map(String::as_str), Some("profile true"));
+        assert_eq!(stub.calls.last().map(String::as_str), Some("profile false"));
+    }
+    let mut stub = Stub::saying(&[1, EOS], 3);
+    let mut generation = Generation::new(PROMPT.to_vec(), &greedy(), context(&["x"; VOCAB], 64)).unwrap();
+    assert_eq!(run(&mut stub, &mut TokenCache::new(), &mut generation).unwrap().1.stats.kernels, None);
+    assert!(stub.calls.iter().all(|call| !call.starts_with("profile")));
+}
+
 /// A model whose next token depends on all tokens held, and that repeats itself often; random at temperatures above 0.
 fn reciting(samples: bool) -> Stub {
     let mut stub = Stub { samples, max_tokens: 64, ..Stub::new(|_| Vec::new()) };

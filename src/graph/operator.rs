@@ -3,6 +3,7 @@
 use super::{Dims, Fact};
 use crate::error::Result;
 use crate::kernels::CpuCx;
+use crate::quant::KvType;
 use crate::shader::{Launch, LaunchCx};
 use crate::tensor::Tensor;
 use std::any::Any;
@@ -13,6 +14,8 @@ use std::fmt::Debug;
 pub struct ReferenceCache {
     /// Tokens that fit.
     pub capacity: usize,
+    /// What keys and values are rounded to.
+    pub kv_type: KvType,
     /// Keys.
     pub keys: Vec<f32>,
     /// Values.

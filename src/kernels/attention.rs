@@ -12,6 +12,7 @@ use super::elementwise::exp;
 use super::float16::f16_to_f32;
 use super::isa::Isa;
 use crate::error::{Error, Result};
+use crate::quant::KV_BLOCK;
 
 /// Keys of a block.
 const KEYS: usize = 64;
@@ -35,6 +36,22 @@ pub enum CacheSlices<'a> {
         /// Values.
         v: &'a [f32],
     },
+    /// Bytes with scales.
+    Q8 {
+        /// Keys.
+        k: ByteRows<'a>,
+        /// Values.
+        v: ByteRows<'a>,
+    },
+}
+
+/// Heads as bytes, as [`KvType::Q8`](crate::quant::KvType::Q8) describes.
+#[derive(Debug, Clone, Copy)]
+pub struct ByteRows<'a> {
+    /// The bytes, `[n_kv_heads, capacity, head_dim]`.
+    pub codes: &'a [i8],
+    /// The largest magnitude of each block, `[n_kv_heads, capacity, head_dim.div_ceil(KV_BLOCK)]`.
+    pub tops: &'a [f32],
 }
 
 impl CacheSlices<'_> {
@@ -42,6 +59,15 @@ impl CacheSlices<'_> {
         match self {
             Self::F16 { k, v } => [k.len(), v.len()],
             Self::F32 { k, v } => [k.len(), v.len()],
+            Self::Q8 { k, v } => [k.codes.len(), v.codes.len()],
+        }
+    }
+
+    /// Scales of keys and of values where there are any.
+    fn scales(&self) -> Option<[usize; 2]> {
+        match self {
+            Self::Q8 { k, v } => Some([k.tops.len(), v.tops.len()]),
+            _ => None,
         }
     }
 }
@@ -115,8 +141,10 @@ impl Attention<'_> {
         let product = |axes: [usize; 3]| axes.into_iter().try_fold(1usize, usize::checked_mul);
         let rows = product([shape.seq_len, shape.n_heads, shape.head_dim]);
         let cache = product([shape.n_kv_heads, shape.capacity, shape.head_dim]);
+        let scales = product([shape.n_kv_heads, shape.capacity, shape.head_dim.div_ceil(KV_BLOCK)]);
         let lens = self.cache.lens();
         let sound = divides
+            && self.cache.scales().is_none_or(|lens| lens.iter().all(|&len| scales == Some(len)))
             && rows == Some(self.q.len())
             && rows == Some(dst_len)
             && lens.iter().all(|&len| cache == Some(len))
@@ -164,6 +192,53 @@ impl Element for u16 {
     #[inline(always)]
     fn value(self) -> f32 {
         f16_to_f32(self)
+    }
+}
+
+/// The keys, or the values, of a cache, as rows of numbers that registers are loaded from.
+trait Plane: Copy {
+    /// How numbers are stored where they are read.
+    type Element: Element;
+    /// The rows from `first` on, of which those `within` are read; `scratch` may hold them.
+    ///
+    /// # Safety
+    /// There are rows up to the end of `within`.
+    unsafe fn rows(
+        self,
+        first: usize,
+        within: Range<usize>,
+        head_dim: usize,
+        scratch: &mut Vec<f32>,
+    ) -> *const Self::Element;
+}
+
+impl<E: Element> Plane for *const E {
+    type Element = E;
+    #[inline(always)]
+    unsafe fn rows(self, first: usize, _within: Range<usize>, head_dim: usize, _scratch: &mut Vec<f32>) -> *const E {
+        // SAFETY: the caller's promise.
+        unsafe { self.add(first * head_dim) }
+    }
+}
+
+impl Plane for ByteRows<'_> {
+    type Element = f32;
+    #[inline(always)]
+    unsafe fn rows(self, first: usize, within: Range<usize>, head_dim: usize, scratch: &mut Vec<f32>) -> *const f32 {
+        let blocks = head_dim.div_ceil(KV_BLOCK);
+        scratch.resize(KEYS * head_dim, 0.0);
+        let codes = self.codes[first * head_dim..].chunks_exact(head_dim);
+        let tops = self.tops[first * blocks..].chunks_exact(blocks);
+        let rows = scratch.chunks_exact_mut(head_dim).zip(codes).zip(tops);
+        for ((row, codes), tops) in rows.take(within.end).skip(within.start) {
+            for ((row, codes), top) in row.chunks_mut(KV_BLOCK).zip(codes.chunks(KV_BLOCK)).zip(tops) {
+                let scale = top / 127.0;
+                for (to, code) in row.iter_mut().zip(codes) {
+                    *to = f32::from(*code) * scale;
+                }
+            }
+        }
+        scratch.as_ptr()
     }
 }
 
@@ -220,20 +295,21 @@ pub(super) unsafe fn attention<I: Isa>(attention: &Attention<'_>, chunk: usize, 
     // SAFETY: the caller's promises.
     unsafe {
         match attention.cache {
-            CacheSlices::F16 { k, v } => run::<I, u16>(attention, chunk, [k.as_ptr(), v.as_ptr()], dst),
-            CacheSlices::F32 { k, v } => run::<I, f32>(attention, chunk, [k.as_ptr(), v.as_ptr()], dst),
+            CacheSlices::F16 { k, v } => run::<I, _>(attention, chunk, [k.as_ptr(), v.as_ptr()], dst),
+            CacheSlices::F32 { k, v } => run::<I, _>(attention, chunk, [k.as_ptr(), v.as_ptr()], dst),
+            CacheSlices::Q8 { k, v } => run::<I, _>(attention, chunk, [k, v], dst),
         }
     }
 }
 
 /// # Safety
-/// As [`attention`]; the pointers are those of its cache.
+/// As [`attention`]; the planes are those of its cache.
 #[inline(always)]
-unsafe fn run<I: Isa, E: Element>(attention: &Attention<'_>, chunk: usize, [k, v]: [*const E; 2], dst: *mut f32) {
+unsafe fn run<I: Isa, P: Plane>(attention: &Attention<'_>, chunk: usize, [k, v]: [P; 2], dst: *mut f32) {
     let shape = &attention.shape;
     let kv_head = chunk / shape.blocks();
     let block = Block::new(shape, kv_head, chunk % shape.blocks());
-    let head = kv_head * shape.capacity * shape.head_dim;
+    let mut scratch = Vec::new();
     let mut softmax = Softmax { largest: [f32::NEG_INFINITY; ROWS], total: [0.0; ROWS] };
     let mut scores = [[0f32; KEYS]; ROWS];
     // SAFETY: the caller's promises: the cache holds `capacity` rows of the head, and keys end before `n_keys`.
@@ -245,10 +321,12 @@ unsafe fn run<I: Isa, E: Element>(attention: &Attention<'_>, chunk: usize, [k, v
         let mut first = keys.start / KEYS * KEYS;
         while first < keys.end {
             let within = keys.start.max(first) - first..keys.end.min(first + KEYS) - first;
-            let at = head + first * shape.head_dim;
-            block_scores::<I, E>(attention, &block, within.clone(), k.add(at), &mut scores);
+            let row = kv_head * shape.capacity + first;
+            let keys_at = k.rows(row, within.clone(), shape.head_dim, &mut scratch);
+            block_scores::<I, _>(attention, &block, within.clone(), keys_at, &mut scores);
             let factors = softmax.weigh(&block, first, &mut scores);
-            block_values::<I, E>(&block, (within, shape.head_dim), &scores, factors, v.add(at), dst);
+            let values_at = v.rows(row, within.clone(), shape.head_dim, &mut scratch);
+            block_values::<I, _>(&block, (within, shape.head_dim), &scores, factors, values_at, dst);
             first += KEYS;
         }
         for (i, &start) in block.starts[..block.n].iter().enumerate() {

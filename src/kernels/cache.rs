@@ -1,8 +1,9 @@
-//! Keys and values of one attention layer, in half or single precision.
+//! Keys and values of one attention layer, in half or single precision or as bytes with scales.
 
-use super::attention::CacheSlices;
+use super::attention::{ByteRows, CacheSlices};
 use super::float16::store_f16;
 use crate::error::{Error, Result};
+use crate::quant::{KV_BLOCK, KvType, quantize_kv};
 
 /// Keys and values, each `[n_kv_heads, capacity, head_dim]`.
 #[derive(Debug)]
@@ -17,12 +18,50 @@ pub struct KvCache {
 enum Planes {
     F16 { k: Vec<u16>, v: Vec<u16> },
     F32 { k: Vec<f32>, v: Vec<f32> },
+    Q8 { k: Bytes, v: Bytes },
 }
 
-/// Copies the first `tokens` rows of every head between planes `[n_kv_heads, capacity, head_dim]` of these head sizes.
-fn copy_heads<T: Copy>(from: &[T], from_head: usize, to: &mut [T], to_head: usize, len: usize) {
-    for (from, to) in from.chunks_exact(from_head).zip(to.chunks_exact_mut(to_head)) {
-        to[..len].copy_from_slice(&from[..len]);
+/// Heads as bytes.
+#[derive(Debug)]
+struct Bytes {
+    codes: Vec<i8>,
+    tops: Vec<f32>,
+}
+
+impl Bytes {
+    fn zeros(rows: usize, head_dim: usize) -> Result<Self> {
+        Ok(Self { codes: zeros(rows * head_dim)?, tops: zeros(rows * head_dim.div_ceil(KV_BLOCK))? })
+    }
+
+    /// Takes rows of every head, as [`copy_heads`] does.
+    fn copy_from(&mut self, other: &Self, head_dim: usize, (from, to, rows): (usize, usize, usize)) {
+        copy_heads(&other.codes, &mut self.codes, head_dim, (from, to, rows));
+        copy_heads(&other.tops, &mut self.tops, head_dim.div_ceil(KV_BLOCK), (from, to, rows));
+    }
+
+    fn bytes(&self) -> usize {
+        self.codes.capacity() + 4 * self.tops.capacity()
+    }
+
+    fn rows(&self) -> ByteRows<'_> {
+        ByteRows { codes: &self.codes, tops: &self.tops }
+    }
+
+    fn store(&mut self, row: usize, head: &[f32]) {
+        let blocks = head.len().div_ceil(KV_BLOCK);
+        quantize_kv(head, &mut self.codes[row * head.len()..], &mut self.tops[row * blocks..][..blocks]);
+    }
+}
+
+/// Copies the first `rows` rows of every head between planes `[n_kv_heads, capacity, row]` of two capacities.
+fn copy_heads<T: Copy>(
+    from: &[T],
+    to: &mut [T],
+    row: usize,
+    (from_capacity, to_capacity, rows): (usize, usize, usize),
+) {
+    for (from, to) in from.chunks_exact(from_capacity * row).zip(to.chunks_exact_mut(to_capacity * row)) {
+        to[..rows * row].copy_from_slice(&from[..rows * row]);
     }
 }
 
@@ -37,19 +76,30 @@ fn zeros<T: Clone + Default>(len: usize) -> Result<Vec<T>> {
 }
 
 impl KvCache {
-    /// An empty cache for `capacity` tokens, in half precision if `half`.
+    /// An empty cache for `capacity` tokens.
     ///
     /// # Errors
     /// `OutOfMemory` when it cannot be had.
-    pub fn new(n_kv_heads: usize, head_dim: usize, capacity: usize, half: bool) -> Result<Self> {
+    pub fn new(n_kv_heads: usize, head_dim: usize, capacity: usize, kv_type: KvType) -> Result<Self> {
         let len = n_kv_heads.checked_mul(head_dim).and_then(|width| width.checked_mul(capacity));
         let len = len.ok_or_else(|| Error::out_of_memory(format!("a cache of {capacity} tokens is too large")))?;
-        let planes = if half {
-            Planes::F16 { k: zeros(len)?, v: zeros(len)? }
-        } else {
-            Planes::F32 { k: zeros(len)?, v: zeros(len)? }
+        let bytes = || Bytes::zeros(len / head_dim.max(1), head_dim);
+        let planes = match kv_type {
+            KvType::F16 => Planes::F16 { k: zeros(len)?, v: zeros(len)? },
+            KvType::F32 => Planes::F32 { k: zeros(len)?, v: zeros(len)? },
+            KvType::Q8 => Planes::Q8 { k: bytes()?, v: bytes()? },
         };
         Ok(Self { n_kv_heads, head_dim, capacity, planes })
+    }
+
+    /// Bytes of the key, or of the value, of one head at one position.
+    #[must_use]
+    pub fn row_bytes(head_dim: usize, kv_type: KvType) -> usize {
+        match kv_type {
+            KvType::F16 => 2 * head_dim,
+            KvType::F32 => 4 * head_dim,
+            KvType::Q8 => head_dim + 4 * head_dim.div_ceil(KV_BLOCK),
+        }
     }
 
     /// Tokens that fit.
@@ -64,6 +114,7 @@ impl KvCache {
         match &self.planes {
             Planes::F16 { k, v } => 2 * (k.capacity() + v.capacity()),
             Planes::F32 { k, v } => 4 * (k.capacity() + v.capacity()),
+            Planes::Q8 { k, v } => k.bytes() + v.bytes(),
         }
     }
 
@@ -72,8 +123,12 @@ impl KvCache {
     /// # Errors
     /// `OutOfMemory` when it cannot be had, `Internal` when there are not so many positions.
     pub fn prefix(&self, tokens: usize) -> Result<Self> {
-        let half = matches!(self.planes, Planes::F16 { .. });
-        let mut prefix = Self::new(self.n_kv_heads, self.head_dim, tokens, half)?;
+        let kv_type = match self.planes {
+            Planes::F16 { .. } => KvType::F16,
+            Planes::F32 { .. } => KvType::F32,
+            Planes::Q8 { .. } => KvType::Q8,
+        };
+        let mut prefix = Self::new(self.n_kv_heads, self.head_dim, tokens, kv_type)?;
         prefix.copy_from(self, tokens)?;
         Ok(prefix)
     }
@@ -88,15 +143,19 @@ impl KvCache {
             let (to, from) = (self.capacity, other.capacity);
             return Err(Error::internal(format!("{tokens} tokens cannot go from a cache of {from} to one of {to}")));
         }
-        let (from, to, len) = (other.capacity * self.head_dim, self.capacity * self.head_dim, tokens * self.head_dim);
+        let (sizes, row) = ((other.capacity, self.capacity, tokens), self.head_dim);
         match (&other.planes, &mut self.planes) {
             (Planes::F16 { k: from_k, v: from_v }, Planes::F16 { k, v }) => {
-                copy_heads(from_k, from, k, to, len);
-                copy_heads(from_v, from, v, to, len);
+                copy_heads(from_k, k, row, sizes);
+                copy_heads(from_v, v, row, sizes);
             }
             (Planes::F32 { k: from_k, v: from_v }, Planes::F32 { k, v }) => {
-                copy_heads(from_k, from, k, to, len);
-                copy_heads(from_v, from, v, to, len);
+                copy_heads(from_k, k, row, sizes);
+                copy_heads(from_v, v, row, sizes);
+            }
+            (Planes::Q8 { k: from_k, v: from_v }, Planes::Q8 { k, v }) => {
+                k.copy_from(from_k, row, sizes);
+                v.copy_from(from_v, row, sizes);
             }
             _ => return Err(Error::internal("caches of one precision expected, found two")),
         }
@@ -109,6 +168,7 @@ impl KvCache {
         match &self.planes {
             Planes::F16 { k, v } => CacheSlices::F16 { k, v },
             Planes::F32 { k, v } => CacheSlices::F32 { k, v },
+            Planes::Q8 { k, v } => CacheSlices::Q8 { k: k.rows(), v: v.rows() },
         }
     }
 
@@ -142,6 +202,10 @@ impl KvCache {
                     k[at..at + head_dim].copy_from_slice(from_k);
                     v[at..at + head_dim].copy_from_slice(from_v);
                 }
+                Planes::Q8 { k, v } => {
+                    k.store(at / head_dim, from_k);
+                    v.store(at / head_dim, from_v);
+                }
             }
         }
         Ok(())
@@ -152,11 +216,11 @@ impl KvCache {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
-    use super::{CacheSlices, KvCache};
+    use super::{CacheSlices, KvCache, KvType};
 
     #[test]
     fn rows_are_stored_by_head_and_position() {
-        let mut cache = KvCache::new(2, 2, 3, false).unwrap();
+        let mut cache = KvCache::new(2, 2, 3, KvType::F32).unwrap();
         cache.write(1, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &[0.5; 8]).unwrap();
         let CacheSlices::F32 { k, v } = cache.slices() else { panic!("an f32 cache") };
         assert_eq!(k, [0.0, 0.0, 1.0, 2.0, 5.0, 6.0, 0.0, 0.0, 3.0, 4.0, 7.0, 8.0]);
@@ -165,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_prefix_comes_back_as_it_was() {
-        let mut cache = KvCache::new(2, 2, 3, false).unwrap();
+        let mut cache = KvCache::new(2, 2, 3, KvType::F32).unwrap();
         cache.write(0, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], &[0.5; 8]).unwrap();
         let prefix = cache.prefix(1).unwrap();
         cache.write(0, &[9.0; 12], &[9.0; 12]).unwrap();
@@ -173,7 +237,7 @@ mod tests {
         let CacheSlices::F32 { k, v } = cache.slices() else { panic!("an f32 cache") };
         assert_eq!(k, [1.0, 2.0, 9.0, 9.0, 9.0, 9.0, 3.0, 4.0, 9.0, 9.0, 9.0, 9.0]);
         assert_eq!(v, [0.5, 0.5, 9.0, 9.0, 9.0, 9.0, 0.5, 0.5, 9.0, 9.0, 9.0, 9.0]);
-        let other = KvCache::new(2, 2, 3, true).unwrap();
+        let other = KvCache::new(2, 2, 3, KvType::F16).unwrap();
         for (from, tokens) in [(&prefix, 0), (&prefix, 2), (&other, 1)] {
             assert_eq!(cache.copy_from(from, tokens).unwrap_err().code(), "internal");
         }
@@ -182,10 +246,10 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let mut cache = KvCache::new(2, 2, 3, true).unwrap();
+        let mut cache = KvCache::new(2, 2, 3, KvType::F16).unwrap();
         assert_eq!(cache.write(3, &[0.0; 4], &[0.0; 4]).unwrap_err().code(), "context-overflow");
         assert_eq!(cache.write(usize::MAX, &[0.0; 4], &[0.0; 4]).unwrap_err().code(), "context-overflow");
         assert_eq!(cache.write(0, &[0.0; 3], &[0.0; 3]).unwrap_err().code(), "internal");
-        assert_eq!(KvCache::new(usize::MAX, 2, 3, true).unwrap_err().code(), "out-of-memory");
+        assert_eq!(KvCache::new(usize::MAX, 2, 3, KvType::F16).unwrap_err().code(), "out-of-memory");
     }
 }

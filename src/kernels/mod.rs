@@ -28,7 +28,7 @@ mod table;
 mod tests;
 
 pub use activations::QuantizedRows;
-pub use attention::{Attention, AttentionShape, CacheSlices};
+pub use attention::{Attention, AttentionShape, ByteRows, CacheSlices};
 pub use cache::KvCache;
 pub use compute::{Compute, MatmulInput, MatmulJob, Rotary};
 pub use context::{CpuCx, CpuInput, Scratch, copy};

@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::{
-    Attention, AttentionShape, CacheSlices, Compute, CpuMatrix, CpuMatrixBuilder, Kernels, MatmulInput, MatmulJob,
-    QuantizedRows, Rotary, Unary, f16_to_f32, store_f16,
+    Attention, AttentionShape, ByteRows, CacheSlices, Compute, CpuMatrix, CpuMatrixBuilder, Kernels, MatmulInput,
+    MatmulJob, QuantizedRows, Rotary, Unary, f16_to_f32, store_f16,
 };
-use crate::quant::{Codes, PackedLayout, PackedRows, unpack_rows};
+use crate::quant::{Codes, KV_BLOCK, KvType, PackedLayout, PackedRows, quantize_kv, unpack_rows};
 
 /// A small generator with a fixed seed.
 struct Random(u64);
@@ -438,8 +438,34 @@ fn attention_cases() -> Vec<AttentionShape> {
     ]
 }
 
+/// Heads as bytes, and what they stand for.
+struct Bytes {
+    codes: Vec<i8>,
+    tops: Vec<f32>,
+    values: Vec<f32>,
+}
+
+impl Bytes {
+    fn of(plane: &[f32], head_dim: usize) -> Self {
+        let blocks = head_dim.div_ceil(KV_BLOCK);
+        let rows = plane.len() / head_dim;
+        let (mut codes, mut tops) = (vec![0; plane.len()], vec![0.0; rows * blocks]);
+        let mut values = plane.to_vec();
+        let to = codes.chunks_mut(head_dim).zip(tops.chunks_mut(blocks));
+        for (head, (codes, tops)) in values.chunks_mut(head_dim).zip(to) {
+            quantize_kv(head, codes, tops);
+            KvType::Q8.round(head);
+        }
+        Self { codes, tops, values }
+    }
+
+    fn rows(&self) -> ByteRows<'_> {
+        ByteRows { codes: &self.codes, tops: &self.tops }
+    }
+}
+
 #[test]
-fn attention_matches_its_definition_for_both_caches() {
+fn attention_matches_its_definition_for_every_cache() {
     for (index, shape) in attention_cases().into_iter().enumerate() {
         let mut random = Random(index as u64);
         let q = random.floats(shape.seq_len * shape.n_heads * shape.head_dim);
@@ -449,13 +475,18 @@ fn attention_matches_its_definition_for_both_caches() {
         store_f16(&k, &mut k16);
         store_f16(&v, &mut v16);
         let rounded = |half: &[u16]| half.iter().map(|&bits| f16_to_f32(bits)).collect::<Vec<_>>();
+        let (k8, v8) = (Bytes::of(&k, shape.head_dim), Bytes::of(&v, shape.head_dim));
+        let bytes = reference_attention(&q, &k8.values, &v8.values, &shape);
         let exact = reference_attention(&q, &k, &v, &shape);
         let halves = reference_attention(&q, &rounded(&k16), &rounded(&v16), &shape);
         for kernels in Kernels::available() {
             for threads in [1, 2] {
                 let compute = Compute::with_kernels(kernels, threads).unwrap();
-                let caches =
-                    [(CacheSlices::F32 { k: &k, v: &v }, &exact), (CacheSlices::F16 { k: &k16, v: &v16 }, &halves)];
+                let caches = [
+                    (CacheSlices::F32 { k: &k, v: &v }, &exact),
+                    (CacheSlices::F16 { k: &k16, v: &v16 }, &halves),
+                    (CacheSlices::Q8 { k: k8.rows(), v: v8.rows() }, &bytes),
+                ];
                 for (cache, expected) in caches {
                     let mut found = vec![f32::NAN; q.len()];
                     compute.attention(&Attention { q: &q, cache, shape }, &mut found).unwrap();

@@ -5,7 +5,7 @@ use super::{Add, Attention, Embed, Gate, HeadNorm, Linear, Mul, Pairs, RmsNorm, 
 use super::{Rotary, Silu, TakeRows};
 use crate::error::{Context, Result};
 use crate::graph::{CacheSpec, Graph, GraphBuilder, Operator, ReferenceCache, ReferenceCx};
-use crate::quant::{Codes, PackedLayout, PackedRows, unpack_rows};
+use crate::quant::{Codes, KvType, PackedLayout, PackedRows, unpack_rows};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -58,6 +58,22 @@ impl Case {
         let mut caches: Vec<ReferenceCache> = self.cache.iter().map(|(_, cache)| cache.clone()).collect();
         let mut cx = ReferenceCx { position: self.position, rows: self.rows, caches: &mut caches };
         self.op.reference(&mut cx, &inputs).at(|| self.name.clone())
+    }
+
+    /// The case over a cache of this element type.
+    #[must_use]
+    pub fn with_kv_type(&self, kv_type: KvType) -> Self {
+        let mut case = self.clone();
+        if let Some((spec, cache)) = &mut case.cache {
+            cache.kv_type = kv_type;
+            for head in [&mut cache.keys, &mut cache.values]
+                .into_iter()
+                .flat_map(|plane| plane.chunks_mut(spec.head_dim.max(1)))
+            {
+                kv_type.round(head);
+            }
+        }
+        case
     }
 
     /// The case as a graph.
@@ -386,7 +402,7 @@ pub fn attention_case(
     let len = op.n_kv_heads * capacity * op.head_dim;
     // Values that f16 holds exactly, so that both element types of a cache start alike.
     let mut filled = || (0..len).map(|_| (random.signed() * 64.0).round() / 64.0).collect();
-    let cache = ReferenceCache { capacity, keys: filled(), values: filled() };
+    let cache = ReferenceCache { capacity, kv_type: KvType::F32, keys: filled(), values: filled() };
     let spec = CacheSpec { n_kv_heads: op.n_kv_heads, head_dim: op.head_dim };
     let name = format!("attention {tokens} at {position} of {capacity} {op:?}");
     Ok(Case { position, cache: Some((spec, cache)), ..case(name, op, inputs, tokens) })
@@ -501,9 +517,13 @@ pub fn small_cases(graph: &Graph, layouts: &[PackedLayout]) -> Result<Vec<Case>>
             .map(|input| graph.weight_of(*input).and_then(|weight| layouts.get(weight).copied()))
             .collect();
         let widths: Vec<usize> = node.inputs.iter().map(|input| graph.fact(*input).width().unwrap_or(1)).collect();
-        for tokens in [1, 5] {
-            let Some(case) = small_case(node.op.as_ref(), &stored, &widths, tokens, &mut random)? else { continue };
-            let kind = format!("{:?} {stored:?} {tokens}", case.op);
+        for (tokens, columns) in [(1, 256), (5, 256), (5, 512)] {
+            if columns > 256 && node.op.downcast_ref::<Linear>().is_none_or(|op| op.gate.is_some()) {
+                continue;
+            }
+            let case = small_case(node.op.as_ref(), (&stored, &widths), (tokens, columns), &mut random)?;
+            let Some(case) = case else { continue };
+            let kind = format!("{:?} {stored:?} {tokens} {columns}", case.op);
             if !seen.contains(&kind) {
                 seen.push(kind);
                 cases.push(case);
@@ -513,23 +533,22 @@ pub fn small_cases(graph: &Graph, layouts: &[PackedLayout]) -> Result<Vec<Case>>
     Ok(cases)
 }
 
-/// Columns of small matrices: whole groups of each layout.
-fn whole_groups(layouts: &[PackedLayout]) -> usize {
-    layouts.iter().fold(256, |columns, layout| columns.max(layout.padded_columns(columns)))
+/// Columns of small matrices, `columns` or more: whole groups of each layout.
+fn whole_groups(layouts: &[PackedLayout], columns: usize) -> usize {
+    layouts.iter().fold(columns, |columns, layout| columns.max(layout.padded_columns(columns)))
 }
 
 /// `None` for operations that only copy.
 fn small_case(
     op: &dyn Operator,
-    stored: &[Option<PackedLayout>],
-    widths: &[usize],
-    tokens: usize,
+    (stored, widths): (&[Option<PackedLayout>], &[usize]),
+    (tokens, columns): (usize, usize),
     random: &mut Random,
 ) -> Result<Option<Case>> {
     let width = widths.first().copied().unwrap_or(1);
     if let Some(op) = op.downcast_ref::<Linear>() {
         let matrices = op.split(stored)?.matrices.iter().flatten().copied().collect::<Vec<_>>();
-        let columns = if width.is_multiple_of(32) { whole_groups(&matrices) } else { 33 };
+        let columns = if width.is_multiple_of(32) { whole_groups(&matrices, columns) } else { 33 };
         let rows =
             if op.gate.is_some() { vec![12; matrices.len()] } else { (0..matrices.len()).map(|i| 12 + i).collect() };
         return linear_case(*op, &matrices, &rows, (columns, tokens), random).map(Some);
@@ -539,7 +558,7 @@ fn small_case(
     }
     if let (Some(_), [_, Some(layout)]) = (op.downcast_ref::<Embed>(), stored) {
         let ids = CaseInput::Tensor(Tensor::u32([tokens], (0..tokens as u32).collect())?);
-        let inputs = vec![ids, random.matrix(*layout, 12, whole_groups(&[*layout]))?];
+        let inputs = vec![ids, random.matrix(*layout, 12, whole_groups(&[*layout], 256))?];
         return Ok(Some(case(format!("embed {}", layout.name()), Embed, inputs, tokens)));
     }
     if let Some(op) = op.downcast_ref::<RmsNorm>() {

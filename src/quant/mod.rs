@@ -1,9 +1,11 @@
-//! How weights are stored: the block formats of files, and the packed layouts that the kernels read.
+//! How weights are stored: the block formats of files, and the packed layouts that the kernels read; and how keys and
+//! values are.
 //! Knows nothing of file containers, operators or devices.
 //!
 //! A format is one file here and one row of [`BLOCK_FORMATS`]; nothing else in the crate lists formats.
 
 mod block;
+mod kv;
 mod pack;
 mod packed;
 mod quantize;
@@ -28,6 +30,7 @@ mod q8_0;
 mod tests;
 
 pub use block::{BlockFormat, Dequantize, Quantize, Unpack};
+pub use kv::{KV_BLOCK, KvType, quantize_kv};
 pub use pack::{pack_rows, pack_rows_as, unpack_row, unpack_rows};
 pub use packed::{Codes, PackedLayout, PackedRows};
 

@@ -1,7 +1,7 @@
 //! What an operation sees when it describes its GPU launches, and a launch. Knows no device and no operator.
 
 use crate::error::{Error, Result};
-use crate::quant::PackedLayout;
+use crate::quant::{KvType, PackedLayout};
 
 /// What a device can do, as far as kernels depend on it. [`Caps::WEBGPU_MINIMUM`] is what every device can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,8 +147,8 @@ pub struct LaunchCx<'a> {
     pub rows: usize,
     /// Tokens that the key/value caches hold.
     pub capacity: usize,
-    /// Whether the caches hold f16 pairs (else f32).
-    pub kv_f16: bool,
+    /// Element type of the caches.
+    pub kv_type: KvType,
     /// The device's capabilities.
     pub caps: Caps,
     /// Inputs in the operation's order.

@@ -25,6 +25,15 @@ test('the_gpu_is_found_without_a_page', () => {
   assert.equal(worker.used, false);
 });
 
+test('kernels_are_measured_when_asked', async () => {
+  const measured = await edge.complete('Gravity is', { temperature: 0, maxTokens: 2, profile: true }).result;
+  const kernels = measured.stats.kernels ?? [];
+  assert.ok(kernels.some(({ kernel, calls, us }) => kernel.startsWith('attention_decode') && calls === 60 && us >= 0), JSON.stringify(kernels));
+  const plain = await edge.complete('Gravity is', { temperature: 0, maxTokens: 2 }).result;
+  assert.equal(plain.stats.kernels, undefined);
+  assert.deepEqual(plain.tokens, measured.tokens);
+});
+
 test('an_answer_begins_as_the_recorded_one', async () => {
   const recorded = RECORDINGS.find(({ prompt }) => prompt.includes('What is gravity?'));
   assert.ok(recorded);

@@ -1,10 +1,10 @@
 //! What a model takes in this backend, told without building it.
 
 use super::MAX_TOKENS;
-use crate::backend::{KvType, LoadRequest, Machine, MemoryUse};
+use crate::backend::{LoadRequest, Machine, MemoryUse};
 use crate::error::{Error, Result};
 use crate::graph::Dims;
-use crate::kernels::CpuMatrix;
+use crate::kernels::{CpuMatrix, KvCache};
 use crate::plan::{Loc, Plan};
 
 /// The bytes that weights and caches take, and that activations take while a long prompt is read.
@@ -17,12 +17,9 @@ pub fn estimate(_machine: &Machine, request: &LoadRequest) -> Result<MemoryUse> 
         CpuMatrix::bytes_of(*layout, weight.rows, weight.columns).unwrap_or(u64::MAX)
     });
     let constants = graph.constants.iter().map(|tensor| product(tensor.shape()).saturating_mul(4));
-    let element = match request.kv_type {
-        KvType::F16 => 2,
-        KvType::F32 => 4,
-    };
-    let caches =
-        graph.caches.iter().map(|spec| product(&[2, element, spec.n_kv_heads, spec.head_dim, request.capacity]));
+    let caches = graph.caches.iter().map(|spec| {
+        product(&[2, KvCache::row_bytes(spec.head_dim, request.kv_type), spec.n_kv_heads, request.capacity])
+    });
     Ok(MemoryUse {
         weights_bytes: weights.chain(constants).fold(0, u64::saturating_add),
         kv_bytes: caches.fold(0, u64::saturating_add),

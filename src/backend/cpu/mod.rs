@@ -5,10 +5,10 @@ mod clock;
 mod estimate;
 mod run;
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;
 mod weights;
 
-use super::{BackendReport, BoxFuture, Executable, KernelTime, KvType, LoadRequest, MemoryUse, OpenOptions, SelfTest};
+use super::{BackendReport, BoxFuture, Executable, KernelTime, LoadRequest, MemoryUse, OpenOptions, SelfTest};
 use crate::error::{Context, Error, Result};
 use crate::graph::{Dims, Graph};
 use crate::kernels::{Compute, Kernels, KvCache, Scratch, self_test};
@@ -64,7 +64,7 @@ impl Cpu {
         let caches = graph
             .caches
             .iter()
-            .map(|spec| KvCache::new(spec.n_kv_heads, spec.head_dim, request.capacity, request.kv_type == KvType::F16));
+            .map(|spec| KvCache::new(spec.n_kv_heads, spec.head_dim, request.capacity, request.kv_type));
         Ok(Self {
             compute: Compute::new(options.threads.unwrap_or_else(default_threads))?,
             weights: Weights::new(&graph, &request.layouts)?,

@@ -44,7 +44,12 @@ impl Reference {
     fn new(request: LoadRequest) -> Self {
         let cache = |spec: &crate::graph::CacheSpec| {
             let len = spec.n_kv_heads * request.capacity * spec.head_dim;
-            ReferenceCache { capacity: request.capacity, keys: vec![0.0; len], values: vec![0.0; len] }
+            ReferenceCache {
+                capacity: request.capacity,
+                kv_type: request.kv_type,
+                keys: vec![0.0; len],
+                values: vec![0.0; len],
+            }
         };
         Self {
             caches: request.graph.caches.iter().map(cache).collect(),

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::graph::{Dims, Graph};
 use crate::ops::cases::{Case, CaseInput, nmse, small_cases};
 use crate::plan::Plan;
-use crate::quant::PackedLayout;
+use crate::quant::{KV_BLOCK, PackedLayout, quantize_kv};
 use crate::quantize::Activations;
 use crate::shader::{Caps, Kernel, Launch};
 use std::sync::Arc;
@@ -22,6 +22,7 @@ pub struct Outcome {
 
 /// Runs a case and compares.
 pub async fn check(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcome> {
+    let case = &case.with_kv_type(kv_type);
     let parts = case.graph()?;
     let graph = Arc::new(parts.graph);
     let capacity = case.cache.as_ref().map_or(1, |(_, cache)| cache.capacity);
@@ -40,9 +41,9 @@ pub async fn check(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcom
             _ => return Err(Error::internal("the case has no such weight")),
         }
     }
-    if let (Some((_, cache)), Some([keys, values])) = (&case.cache, shared.caches.first()) {
-        gpu.write(keys, 0, &kv_words(&cache.keys, kv_type));
-        gpu.write(values, 0, &kv_words(&cache.values, kv_type));
+    if let (Some((spec, cache)), Some([keys, values])) = (&case.cache, shared.caches.first()) {
+        gpu.write(keys, 0, &kv_words(&cache.keys, spec.head_dim, kv_type));
+        gpu.write(values, 0, &kv_words(&cache.values, spec.head_dim, kv_type));
     }
     gpu.write(&shared.state, 0, State::forward(case.position, case.tokens).words());
     let plan = Plan::new(&graph, Dims { tokens: case.tokens, rows: case.rows })?;
@@ -61,7 +62,7 @@ pub async fn check(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcom
     Ok(Outcome { kernels: draft.kernels(), nmse: worst })
 }
 
-/// The largest relative error of a sound kernel; over an f16 cache, or with weights and activations staged as f16, the
+/// The largest relative error of a sound kernel; over a cache of f16 or bytes, or with weights and activations staged as f16, the
 /// rounding of what is written adds to it.
 const TOLERANCE: f64 = 1e-8;
 const TOLERANCE_F16: f64 = 1e-5;
@@ -71,8 +72,8 @@ pub const TOLERANCE_INT8: f64 = 1e-3;
 fn tolerance(case: &Case, kv_type: KvType, kernels: &[String]) -> f64 {
     let named = |word: &str| kernels.iter().any(|kernel| kernel.contains(word));
     match case.cache {
-        Some(_) if kv_type == KvType::F16 => TOLERANCE_F16,
-        Some(_) => TOLERANCE,
+        Some(_) if kv_type == KvType::F32 => TOLERANCE,
+        Some(_) => TOLERANCE_F16,
         None if named("_int8") => TOLERANCE_INT8,
         None if named(" f16") => TOLERANCE_F16,
         None => TOLERANCE,
@@ -126,7 +127,7 @@ pub fn kernels(cases: &[Case], caps: Caps) -> Result<Vec<Kernel>> {
         let parts = case.graph()?;
         let graph = Arc::new(parts.graph);
         let capacity = case.cache.as_ref().map_or(1, |(_, cache)| cache.capacity);
-        for kv_type in [KvType::F16, KvType::F32] {
+        for kv_type in [KvType::F16, KvType::F32, KvType::Q8] {
             let layouts = parts.layouts.clone();
             let (target, _) = Target::new(
                 &LoadRequest {
@@ -146,12 +147,25 @@ pub fn kernels(cases: &[Case], caps: Caps) -> Result<Vec<Kernel>> {
     Ok(kernels)
 }
 
-fn kv_words(values: &[f32], kv_type: KvType) -> Vec<u32> {
+/// A cache's plane as its words: heads of `head_dim` elements.
+fn kv_words(plane: &[f32], head_dim: usize, kv_type: KvType) -> Vec<u32> {
     match kv_type {
-        KvType::F32 => values.iter().map(|value| value.to_bits()).collect(),
+        KvType::F32 => plane.iter().map(|value| value.to_bits()).collect(),
         KvType::F16 => {
             let half = |value: f32| u32::from(half::f16::from_f32(value).to_bits());
-            values.as_chunks::<2>().0.iter().map(|[low, high]| half(*low) | half(*high) << 16).collect()
+            plane.as_chunks::<2>().0.iter().map(|[low, high]| half(*low) | half(*high) << 16).collect()
+        }
+        KvType::Q8 => {
+            let (mut words, mut tops) = (Vec::new(), Vec::new());
+            for head in plane.chunks(head_dim.max(1)) {
+                let mut codes = vec![0; head.len().next_multiple_of(8)];
+                let mut head_tops = vec![0.0; head.len().div_ceil(2 * KV_BLOCK) * 2];
+                quantize_kv(head, &mut codes, &mut head_tops);
+                words.extend(codes.as_chunks::<4>().0.iter().map(|code| u32::from_le_bytes(code.map(|x| x as u8))));
+                tops.extend(head_tops.into_iter().map(f32::to_bits));
+            }
+            words.extend(tops);
+            words
         }
     }
 }

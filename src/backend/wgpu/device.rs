@@ -49,6 +49,16 @@ pub struct Gpu {
 impl Gpu {
     /// Opens the preferred adapter. Fails with the reason why there is none that may be used.
     pub async fn open(options: OpenOptions) -> Result<Self> {
+        Self::open_with(options, false).await
+    }
+
+    /// Opens it with the limits that WebGPU guarantees and without any feature.
+    #[cfg(test)]
+    pub async fn open_least(options: OpenOptions) -> Result<Self> {
+        Self::open_with(options, true).await
+    }
+
+    async fn open_with(options: OpenOptions, least: bool) -> Result<Self> {
         let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
         descriptor.flags = wgpu::InstanceFlags::empty();
         descriptor.backends = wgpu::Backends::PRIMARY;
@@ -61,9 +71,10 @@ impl Gpu {
                 info.name
             )));
         }
-        let matrix = offers_matrix(&adapter, &info);
-        let limits = limits(&adapter.limits(), matrix);
-        let mut features = adapter.features() & (wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SHADER_F16);
+        let matrix = !least && offers_matrix(&adapter, &info);
+        let limits = if least { wgpu::Limits::defaults() } else { limits(&adapter.limits(), matrix) };
+        let wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SHADER_F16;
+        let mut features = if least { wgpu::Features::empty() } else { adapter.features() & wanted };
         features.set(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, matrix);
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("hanzo-edge"),

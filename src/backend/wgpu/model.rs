@@ -4,7 +4,7 @@ use super::check::self_test;
 use super::device::Gpu;
 use super::hidden::Hidden;
 use super::profile::{self, Profile};
-use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, Shared, Target};
+use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, SUBMIT_STEPS, Shared, Target};
 use super::sample;
 use super::snapshots::Snapshots;
 use super::state::State;
@@ -102,6 +102,12 @@ impl Model {
             profile: None,
             in_flight: None,
         })
+    }
+
+    /// Loses the device.
+    #[cfg(test)]
+    pub fn lose_device(&self) {
+        self.gpu.device.destroy();
     }
 
     fn draft(&self, tokens: usize, rows: usize) -> Result<Draft> {
@@ -206,7 +212,8 @@ impl Model {
         Ok(tokens)
     }
 
-    /// Draws `count` tokens and runs each. The device starts on the first while the host still records the others.
+    /// Draws `count` tokens and runs each. The device works on the first while the host still records the others; where
+    /// recording is the slower of the two, only the last submit is waited for, so that it is short.
     async fn draw(&mut self, count: usize, greedy: bool) -> Result<()> {
         let ready = self.ready.as_ref().ok_or_else(not_ready)?;
         let sampler = if greedy { &ready.greedy } else { &ready.drawn };
@@ -218,9 +225,13 @@ impl Model {
             }
             return Ok(());
         }
-        let mut done = 0;
+        // The device has nothing to do before the first submit.
+        for part in sampler.parts().chain(step.parts()) {
+            part.submit(&mut self.gpu)?;
+        }
+        let mut done = 1;
         while done < count {
-            let share = done.max(1).min(count - done);
+            let share = done.min(SUBMIT_STEPS).min(count - done);
             let mut encoder = self.gpu.encoder();
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             for _ in 0..share {

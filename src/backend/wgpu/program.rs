@@ -13,8 +13,12 @@ use std::sync::Arc;
 
 /// The most tokens of a program.
 pub const MOST_TOKENS: usize = 512;
-/// Tokens drawn in one submit at most.
+/// Tokens drawn between two readbacks at most.
 pub const STEPS: usize = 32;
+/// Dispatches of a submit while the device waits for the first.
+const PART: usize = 64;
+/// Tokens drawn in one submit at most.
+pub const SUBMIT_STEPS: usize = 4;
 /// Bytes of weights times tokens of one submit: about 0.1 s on a slow GPU, whose driver or page must not stall.
 const SUBMIT_WORK: u64 = 24 << 30;
 /// The same for devices with matrix units, of which the slowest does many times that.
@@ -26,7 +30,7 @@ pub struct Target {
     pub operands: Vec<WeightOperand>,
     /// Tokens that the caches hold.
     pub capacity: usize,
-    pub kv_f16: bool,
+    pub kv_type: KvType,
     pub caps: Caps,
 }
 
@@ -34,8 +38,10 @@ impl Target {
     /// Places the weights of a request on a device with these capabilities.
     pub fn new(request: &LoadRequest, caps: Caps) -> Result<(Self, Placement)> {
         let placement = Placement::new(&request.graph, &request.layouts, caps.binding_bytes)?;
-        let kv_f16 = request.kv_type == KvType::F16;
-        Ok((Self { operands: placement.operands()?, capacity: request.capacity, kv_f16, caps }, placement))
+        Ok((
+            Self { operands: placement.operands()?, capacity: request.capacity, kv_type: request.kv_type, caps },
+            placement,
+        ))
     }
 }
 
@@ -93,7 +99,7 @@ impl Shared {
 
 /// Bytes of the keys, or of the values, of a cache. Counted in 64 bits: those of a browser's `usize` would wrap.
 pub fn cache_bytes(spec: &CacheSpec, target: &Target) -> Result<u64> {
-    let sizes = [spec.n_kv_heads, target.capacity, spec.head_dim, if target.kv_f16 { 2 } else { 4 }];
+    let sizes = [spec.n_kv_heads, target.capacity, target.kv_type.row_bytes(spec.head_dim)];
     let bytes = sizes.iter().try_fold(1u64, |bytes, size| bytes.checked_mul(*size as u64));
     bytes.ok_or_else(|| {
         Error::limits(format!(
@@ -162,7 +168,7 @@ impl Draft {
                 tokens: plan.dims.tokens,
                 rows: plan.dims.rows,
                 capacity: target.capacity,
-                kv_f16: target.kv_f16,
+                kv_type: target.kv_type,
                 caps: target.caps,
                 inputs: &inputs.collect::<Result<Vec<_>>>()?,
                 outputs: &outputs.collect::<Result<Vec<_>>>()?,
@@ -318,6 +324,20 @@ fn unaliased(launch: &Launch, buffers: &[&wgpu::Buffer]) -> bool {
     written.into_iter().all(|(i, (_, a))| buffers.iter().enumerate().all(|(j, b)| i == j || a != b))
 }
 
+/// A few dispatches of a program, one after the other.
+pub struct Part<'a>(&'a [Command]);
+
+impl Part<'_> {
+    /// Submits them.
+    pub fn submit(&self, gpu: &mut Gpu) -> Result<()> {
+        let mut encoder = gpu.encoder();
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        self.0.iter().for_each(|command| command.record(&mut pass));
+        drop(pass);
+        gpu.submit(encoder)
+    }
+}
+
 impl Program {
     /// Makes pipelines and bind groups of a draft.
     pub fn new(gpu: &mut Gpu, graph: &Graph, draft: &Draft, shared: &Shared, pool: &Pool) -> Result<Self> {
@@ -359,14 +379,15 @@ impl Program {
                 sum > most
             });
             let (now, later) = rest.split_at(fits.unwrap_or(rest.len()).max(1));
-            let mut encoder = gpu.encoder();
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            now.iter().for_each(|command| command.record(&mut pass));
-            drop(pass);
-            gpu.submit(encoder)?;
+            Part(now).submit(gpu)?;
             rest = later;
         }
         Ok(())
+    }
+
+    /// The dispatches in runs that are recorded in no time, each for a submit of its own.
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        self.commands.chunks(PART).map(Part)
     }
 
     /// Records every dispatch.

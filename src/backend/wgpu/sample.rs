@@ -13,7 +13,7 @@ const INVOCATIONS: usize = 256;
 pub fn greedy(vocabulary: usize, caps: &Caps) -> Result<Vec<Launch>> {
     let (chunks, pairs) = round("top_one", None, (vocabulary, 1), caps)?;
     let mut kernel = KernelBuilder::new("sample_greedy", "");
-    kernel.u32("WG", INVOCATIONS).u32("COUNT", vocabulary.div_ceil(CHUNK)).part("lib/better");
+    kernel.u32("WG", INVOCATIONS).u32("COUNT", vocabulary.div_ceil(CHUNK)).part("lib/better").part("lib/best");
     Ok(vec![chunks, finish(&mut kernel, vocabulary, pairs, caps)?])
 }
 
@@ -56,6 +56,9 @@ fn round(
     let kept = Resource::Scratch { index, len: chunks * keep * 2 };
     let mut kernel = KernelBuilder::new(file, if source.is_some() { "pairs" } else { "logits" });
     kernel.u32("WG", INVOCATIONS).u32("CHUNK", CHUNK).u32("COUNT", count).u32("KEEP", keep).part("lib/better");
+    if keep == 1 {
+        kernel.part("lib/best");
+    }
     match source {
         None => kernel.read("logits", "f32", Resource::Input(0)).part("lib/candidates_logits"),
         Some(pairs) => kernel.read("pairs", "vec2<u32>", pairs).part("lib/candidates_pairs"),

@@ -17,7 +17,7 @@ pub struct Snapshots {
 
 struct Snapshot {
     tokens: usize,
-    /// Keys and values of each cache, `[n_kv_heads, tokens, head_dim]`.
+    /// Keys and values of each cache, laid out as a cache of `tokens` positions.
     planes: Vec<[wgpu::Buffer; 2]>,
 }
 
@@ -99,12 +99,8 @@ impl Snapshots {
     }
 }
 
-fn row_bytes(shared: &Shared, spec: &CacheSpec) -> u64 {
-    spec.head_dim as u64 * if shared.target.kv_f16 { 2 } else { 4 }
-}
-
 fn plane_bytes(shared: &Shared, spec: &CacheSpec, tokens: usize) -> u64 {
-    row_bytes(shared, spec) * spec.n_kv_heads as u64 * tokens as u64
+    shared.target.kv_type.row_bytes(spec.head_dim) as u64 * spec.n_kv_heads as u64 * tokens as u64
 }
 
 fn make(gpu: &mut Gpu, shared: &Shared, caches: &[CacheSpec], tokens: usize) -> Result<Vec<[wgpu::Buffer; 2]>> {
@@ -121,9 +117,16 @@ fn copy(
     (to, to_tokens): Plane<'_>,
     tokens: usize,
 ) {
-    let row = row_bytes(shared, spec);
-    for head in 0..spec.n_kv_heads as u64 {
-        let start = |tokens: usize| head * tokens as u64 * row;
-        encoder.copy_buffer_to_buffer(from, start(from_tokens), to, start(to_tokens), tokens as u64 * row);
+    let heads = spec.n_kv_heads as u64;
+    // Bytes of a position that lie in front, for all heads and positions.
+    let mut before = 0;
+    for row in
+        shared.target.kv_type.row_parts(spec.head_dim).map(|bytes| bytes as u64).into_iter().filter(|row| *row > 0)
+    {
+        for head in 0..heads {
+            let start = |tokens: usize| (heads * before + head * row) * tokens as u64;
+            encoder.copy_buffer_to_buffer(from, start(from_tokens), to, start(to_tokens), tokens as u64 * row);
+        }
+        before += row;
     }
 }

@@ -106,8 +106,11 @@ impl Attention {
             for head in 0..self.n_kv_heads {
                 let at = (head * cache.capacity + position + t) * self.head_dim;
                 let range = head * self.head_dim..(head + 1) * self.head_dim;
-                cache.keys[at..][..self.head_dim].copy_from_slice(&k[range.clone()]);
-                cache.values[at..][..self.head_dim].copy_from_slice(&v[range]);
+                for (plane, from) in [(&mut cache.keys, k), (&mut cache.values, v)] {
+                    let to = &mut plane[at..][..self.head_dim];
+                    to.copy_from_slice(&from[range.clone()]);
+                    cache.kv_type.round(to);
+                }
             }
         }
     }

@@ -62,7 +62,7 @@ impl Shape {
     fn constants(&self, kernel: &mut KernelBuilder, head_dim: usize) {
         let (chunks, lanes) = (head_dim / 8, self.invocations / BLOCK);
         kernel.u32("ROWS", self.rows).u32("SLICES", self.slices).u32("SCRATCH", self.scratch);
-        kernel.u32("CHUNKS", chunks).u32("KEY_LANES", lanes).u32("KEY_STEPS", chunks.div_ceil(lanes));
+        kernel.u32("KEY_LANES", lanes).u32("KEY_STEPS", chunks.div_ceil(lanes));
         kernel.u32("VALUE_STEPS", BLOCK / self.slices).u32("SCORES", (self.rows * BLOCK).div_ceil(self.invocations));
         kernel.u32("HEAD_STEPS", ((self.rows + 1) * head_dim / 4).div_ceil(self.invocations));
         kernel.u32("BATCH_ROWS", self.batch).u32("BATCHES", self.rows.div_ceil(self.batch));
@@ -73,14 +73,14 @@ fn attend(call: &Call<'_>, shape: &Shape, splits: usize) -> Result<Launch> {
     let (op, cx) = (call.op, call.cx);
     let mut kernel = KernelBuilder::new("attention_decode", &call.name(""));
     call.shape(&mut kernel, shape.invocations, call.inputs.norms.map(|(q, _)| q))?;
-    kernel.part(if cx.kv_f16 { "lib/kv8_f16" } else { "lib/kv8_f32" });
+    call.cache_words(&mut kernel, true, true);
     shape.constants(&mut kernel, op.head_dim);
     kernel.f32("SCALE", op.scale);
     split_keys(call, &mut kernel, splits);
     for (name, input) in [("q", call.inputs.q), ("k", call.inputs.k), ("v", call.inputs.v)] {
         kernel.read(name, "vec4<f32>", Resource::Input(*input));
     }
-    kernel.write("keys", "Kv8", Resource::Keys).write("values", "Kv8", Resource::Values);
+    kernel.write("keys", "KvWord", Resource::Keys).write("values", "KvWord", Resource::Values);
     kernel.write("dst", "vec4<f32>", if splits > 1 { partials(call, splits) } else { Resource::Output(0) });
     kernel.launch([call.group.div_ceil(shape.rows), op.n_kv_heads, splits], &cx.caps)
 }

@@ -9,6 +9,7 @@ use super::{Attention, AttentionInputs};
 use crate::error::{Error, Result};
 use crate::ops::rope::Pairs;
 use crate::ops::rope::gpu::turns;
+use crate::quant::{KV_BLOCK, KvType};
 use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource};
 
 /// Invocations of the kernels that go through a head.
@@ -48,15 +49,32 @@ impl Call<'_> {
     }
 
     fn name(&self, extra: &str) -> String {
-        let kv = if self.cx.kv_f16 { "f16" } else { "f32" };
+        let kv = self.cx.kv_type.name();
         let norm = if self.op.norm.is_some() { " norm" } else { "" };
         let rope = if self.op.rotary.is_some() { " rope" } else { "" };
         format!("{kv}{norm}{rope}{extra}")
     }
 
-    /// The part that packs four elements of the cache.
-    fn kv4(&self) -> &'static str {
-        if self.cx.kv_f16 { "lib/kv_f16" } else { "lib/kv_f32" }
+    /// What reads and, if `puts`, writes the cache: words of eight elements if `eights`, else of four.
+    fn cache_words(&self, kernel: &mut KernelBuilder, eights: bool, puts: bool) {
+        let op = self.op;
+        let chunks = op.head_dim.div_ceil(8);
+        kernel.u32("CHUNKS", chunks);
+        let (words, put) = match (self.cx.kv_type, eights) {
+            (KvType::F16, true) => ("lib/kv8_f16", None),
+            (KvType::F32, true) => ("lib/kv8_f32", None),
+            (KvType::F16, false) => ("lib/kv4_f16", Some("lib/kv4_f16_put")),
+            (KvType::F32, false) => ("lib/kv4_f32", Some("lib/kv4_f32_put")),
+            (KvType::Q8, _) => ("lib/kv_q8", Some("lib/kv_q8_put")),
+        };
+        kernel.part(words);
+        if let Some(put) = put.filter(|_| puts) {
+            kernel.part(put);
+        }
+        if self.cx.kv_type == KvType::Q8 {
+            kernel.u32("KV_PAIRS", op.head_dim.div_ceil(2 * KV_BLOCK));
+            kernel.u32("KV_TOPS_AT", op.n_kv_heads * self.cx.capacity * chunks);
+        }
     }
 
     /// What every kernel that touches the cache needs to know; `norms` is the norm weights to bind.
@@ -86,8 +104,9 @@ impl Call<'_> {
         let mut kernel = KernelBuilder::new("kv_write", &self.name(""));
         self.shape(&mut kernel, INVOCATIONS, self.inputs.norms.map(|(_, k)| k))?;
         kernel.read("k", "f32", Resource::Input(*self.inputs.k)).read("v", "f32", Resource::Input(*self.inputs.v));
-        kernel.write("keys", "Kv4", Resource::Keys).write("values", "Kv4", Resource::Values);
-        kernel.part(self.kv4()).part("lib/kv_store");
+        kernel.write("keys", "KvWord", Resource::Keys).write("values", "KvWord", Resource::Values);
+        self.cache_words(&mut kernel, false, true);
+        kernel.part("lib/kv_store").part("lib/total");
         kernel.launch([self.cx.tokens, self.op.n_kv_heads, 1], &self.cx.caps)
     }
 }

@@ -128,7 +128,7 @@ fn staged(kernel: &mut KernelBuilder, caps: &Caps, block: &Block) {
         // Quads of activations that an invocation stages.
         kernel.u32("QUADS", block.tokens * block.step * 2 / block.invocations);
     } else {
-        kernel.part("lib/put_lane");
+        kernel.part("lib/put_lane").part("lib/sums8");
     }
     if caps.f16 {
         kernel.enable("f16").part("lib/quad_f16");
@@ -145,5 +145,5 @@ fn bytes(kernel: &mut KernelBuilder, layout: PackedLayout) {
         _ => (false, 32),
     };
     kernel.u32("FLIP", if signed { 0x8080_8080 } else { 0 }).f32("SHIFT", if signed { 128.0 } else { 0.0 });
-    kernel.bool("HALVES_DIFFER", group < 32).part("lib/put_lane");
+    kernel.bool("HALVES_DIFFER", group < 32).part("lib/put_lane").part("lib/sums8");
 }

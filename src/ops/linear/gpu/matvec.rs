@@ -3,7 +3,7 @@
 
 use super::Call;
 use crate::error::Result;
-use crate::shader::{KernelBuilder, Launch, floor_power_of_two};
+use crate::shader::{Caps, KernelBuilder, Launch, floor_power_of_two};
 
 /// Invocations of a workgroup, unless a tile has more lanes.
 const INVOCATIONS: usize = 128;
@@ -30,8 +30,9 @@ pub fn launch(call: &Call<'_>, kernel: &mut KernelBuilder, tiles: usize) -> Resu
     kernel.launch_flat(tiles.div_ceil(invocations / lanes), &call.cx.caps)
 }
 
-/// How the byte kernel walks a matrix.
-struct Walk {
+/// How the byte kernel walks a matrix, or two of equal shape.
+pub struct Walk {
+    matrices: usize,
     /// Invocations that share tiles.
     lanes: usize,
     /// Tiles of each matrix that they share.
@@ -40,29 +41,20 @@ struct Walk {
     invocations: usize,
     /// Steps whose weights are asked for at once.
     unroll: usize,
+    /// Whether a lane's next weights are asked for before it multiplies.
+    ahead: bool,
     /// Whether the workgroup turns the activations into bytes once, or every lane those of its steps.
     staged: bool,
 }
 
-/// The launch of the byte kernel over `tiles` tiles (of each of two matrices if `gated`).
-pub fn launch_int8(call: &Call<'_>, kernel: &mut KernelBuilder, tiles: usize, gated: bool) -> Result<Launch> {
-    let matrices = 1 + usize::from(gated);
-    let walk = Walk::new(call.cx.caps.parallel, tiles, matrices, call.columns.next_multiple_of(32) / 8);
-    let sums = walk.span * matrices;
-    kernel.u32("WG", walk.invocations).u32("LANES", walk.lanes).u32("UNROLL", walk.unroll);
-    kernel.u32("SPAN", walk.span).u32("SUMS", sums).part("lib/reduce_spans");
-    kernel.part(if gated { "lib/span_gated" } else { "lib/span_plain" });
-    kernel.part(if walk.staged { "lib/x_staged" } else { "lib/x_direct" });
-    let spans = walk.invocations / walk.lanes * walk.span;
-    kernel.launch_flat(tiles.div_ceil(spans), &call.cx.caps)
-}
-
 impl Walk {
-    /// For a matrix of `tiles` tiles by `steps` steps of 8 columns; `parallel` as in [`crate::shader::Caps`].
+    /// For a matrix of `tiles` tiles (of each of two matrices if `gated`) of `columns` columns.
     /// Few tiles need many lanes each to keep the device busy; where there are many, a lane with more tiles saves
     /// turning activations into bytes, and so does staging where rows are short. The borders were measured
     /// (docs/performance.md).
-    fn new(parallel: usize, tiles: usize, matrices: usize, steps: usize) -> Self {
+    pub fn new(caps: &Caps, tiles: usize, gated: bool, columns: usize) -> Self {
+        let (parallel, matrices) = (caps.parallel, 1 + usize::from(gated));
+        let steps = columns.next_multiple_of(32) / 8;
         let (all, short) = (tiles * matrices, steps <= STAGED_STEPS);
         let (lanes, span, staged) = if all * 256 <= parallel {
             (256, 1, false)
@@ -71,15 +63,31 @@ impl Walk {
         } else if all * 40 <= parallel {
             if short { (64, 2 / matrices, true) } else { (128, 4, false) }
         } else if all * 10 <= parallel {
-            (64, 4, false)
+            (64, 4 / matrices, false)
         } else {
             (32, 8, false)
         };
+        let ahead = gated && lanes == 64 && !staged;
         // Lanes without a step in the last round only wait.
         let lanes = if lanes == 256 && steps < 1024 && !steps.is_multiple_of(256) { 128 } else { lanes };
         let lanes = lanes.min(floor_power_of_two(steps));
         let unroll = if lanes == 256 && steps.is_multiple_of(512) { 2 } else { 1 };
         let invocations = if staged { 256 } else { lanes.max(INVOCATIONS) };
-        Self { lanes, span: span.min(8 / matrices), invocations, unroll, staged }
+        Self { matrices, lanes, span: span.min(8 / matrices), invocations, unroll, ahead, staged }
+    }
+
+    /// The kernel's file.
+    pub fn file(&self) -> &'static str {
+        if self.ahead { "matvec_int8_ahead" } else { "matvec_int8" }
+    }
+
+    /// The launch over `tiles` tiles of each matrix, once everything is bound.
+    pub fn launch(&self, call: &Call<'_>, kernel: &mut KernelBuilder, tiles: usize) -> Result<Launch> {
+        kernel.u32("WG", self.invocations).u32("LANES", self.lanes).u32("UNROLL", self.unroll);
+        kernel.u32("SPAN", self.span).u32("SUMS", self.span * self.matrices).part("lib/reduce_spans");
+        kernel.part(if self.matrices == 2 { "lib/span_gated" } else { "lib/span_plain" });
+        kernel.part(if self.staged { "lib/x_staged" } else { "lib/x_direct" });
+        let spans = self.invocations / self.lanes * self.span;
+        kernel.launch_flat(tiles.div_ceil(spans), &call.cx.caps)
     }
 }

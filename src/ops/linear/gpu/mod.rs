@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::ops::{elementwise, rms_norm};
 use crate::quant::PackedLayout;
 use crate::shader::{KernelBuilder, Launch, LaunchCx, Resource, WeightPart, device_columns};
+use matvec::Walk;
 use std::ops::Range;
 
 /// The most matrices of one dispatch.
@@ -206,13 +207,14 @@ impl<'a> Call<'a> {
     fn launch(&self, product: &Product<'_>, launches: &mut Vec<Launch>) -> Result<()> {
         let layout = self.cx.input(self.matrix(product.matrix)?)?.weight()?.layout;
         let kind = self.kind(layout);
+        let tiles = tiles(&product.rows, product.gated);
+        let walk = Walk::new(&self.cx.caps, tiles, product.gated, self.columns);
         let file = match kind {
             Kind::Matmul => matmul::file(&self.cx.caps),
             Kind::MatmulInt8 => "matmul_int8",
-            Kind::MatvecInt8 => "matvec_int8",
+            Kind::MatvecInt8 => walk.file(),
             Kind::Matvec => matvec::file(product.gated),
         };
-        let tiles = tiles(&product.rows, product.gated);
         let mut kernel = KernelBuilder::new(file, &self.variant(product, kind)?);
         self.inputs(&mut kernel, product)?;
         self.activations(&mut kernel, kind);
@@ -227,7 +229,7 @@ impl<'a> Call<'a> {
         launches.push(match kind {
             Kind::MatvecInt8 => {
                 kernel.bytes_products(layout);
-                matvec::launch_int8(self, &mut kernel, tiles, product.gated)?
+                walk.launch(self, &mut kernel, tiles)?
             }
             _ => matvec::launch(self, &mut kernel, tiles)?,
         });
