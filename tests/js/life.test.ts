@@ -97,6 +97,20 @@ const departures: Record<string, (where: Departure) => Promise<void>> = {
     const stream = engine.complete(prompt(77, 60), { ...options, signal: control.signal, onProgress: () => control.abort('prompt') });
     await assert.rejects(stream.result, (reason) => reason === 'prompt');
   },
+  async embeddingUntilLate({ edge: engine, text, ms }) {
+    const control = new AbortController();
+    setTimeout(() => control.abort('late'), ms);
+    const vectors = await engine.embed([text, prompt(55, 90), text], { signal: control.signal }).catch((reason: unknown) => assert.equal(reason, 'late'));
+    if (vectors) assert.deepEqual(vectors[2], vectors[0]);
+  },
+  async embeddingOutOfOrder({ edge: engine, text, pieces }) {
+    const control = new AbortController();
+    let count = 0;
+    const running = engine.embed([text, text, text], { signal: control.signal, onProgress: () => { if ((count += 1) === 2) control.abort('enough'); } });
+    const answer = await engine.complete(text, { maxTokens: pieces + 1 }).result;
+    assert.ok(answer.tokens.length <= pieces + 1);
+    await assert.rejects(running, (reason) => reason === 'enough');
+  },
   async leavingTheLoop({ edge: engine, text, options, pieces }) {
     let count = 0;
     const stream = engine.complete(text, options);
