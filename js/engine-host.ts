@@ -158,48 +158,39 @@ export class EngineHost {
     }
   }
 
-  /** Makes something to run at once, since what cannot be done need not wait to hear so, and runs it when its turn comes. */
-  async #inTurn<Work, Result>(make: () => Promise<Work>, signal: AbortSignal, run: (work: Work) => Promise<Result>): Promise<Result> {
+  /** Runs what is being made when its turn comes. What cannot be made, or was called off, need not wait to hear so. */
+  #inTurn<Work, Result>(work: Promise<Work>, calledOff: Promise<void>, run: (work: Work) => Promise<Result>): Promise<Result> {
     const before = this.#lastGeneration;
-    let finish = () => {};
-    const isOver = new Promise<void>((resolve) => { finish = resolve; });
-    this.#lastGeneration = Promise.all([before, isOver]);
-    try {
-      const work = await make();
-      // What was called off need not wait either: it runs nothing.
-      await Promise.race([before, aborted(signal)]);
-      return await run(work);
-    } finally {
-      finish();
-    }
+    const turn = Promise.all([work, Promise.race([before, calledOff])]).then(([made]) => run(made));
+    this.#lastGeneration = Promise.allSettled([before, turn]);
+    return turn;
   }
 
   #generate(id: number, request: GenerateRequest, running: Running): Promise<GenerateReport> {
-    const make = () => this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
-    return this.#inTurn(make, running.control.signal, (generation) => this.#generateNow(id, generation, running));
+    const generation = this.#exclusive(({ engine }) => engine.start(JSON.stringify(request)));
+    return this.#inTurn(generation, aborted(running.control.signal), (made) => this.#generateNow(id, made, running));
   }
 
   /** Each input takes a turn, so that an answer need not wait for a whole collection. */
   async #embed(id: number, request: EmbedRequest, signal: AbortSignal): Promise<Float32Array[]> {
-    const embedding = await this.#exclusive(({ engine }) => engine.embed(JSON.stringify(request)));
+    const work = this.#exclusive(({ engine }) => engine.embed(JSON.stringify(request)));
+    const calledOff = aborted(signal);
     const vectors: Float32Array[] = [];
-    try {
-      for (const _input of request.inputs) {
-        vectors.push(await this.#inTurn(async () => embedding, signal, () => this.#nextVector(id, embedding, signal)));
+    const next = async (embedding: Embedding) => {
+      for (let isDone = false; !isDone; await nextTask()) {
+        signal.throwIfAborted();
+        const step = await this.#exclusive(() => embedding.next());
+        const [loaded = 0, total = 0] = step;
+        this.#post({ type: 'progress', id, progress: { phase: 'prompt', loaded, total } });
+        isDone = step.length > 2;
+        if (isDone) vectors.push(new Float32Array(step.buffer).slice(2));
       }
+    };
+    try {
+      while (vectors.length < request.inputs.length) await this.#inTurn(work, calledOff, next);
       return vectors;
     } finally {
-      if (!hasTrapped()) embedding.free();
-    }
-  }
-
-  async #nextVector(id: number, embedding: Embedding, signal: AbortSignal): Promise<Float32Array> {
-    for (;;) {
-      if (signal.aborted) throw new EdgeError('closed', 'the embedding was called off');
-      const { vector, progress: [loaded = 0, total = 0] } = await this.#exclusive(async () => ({ vector: await embedding.next(), progress: embedding.progress() }));
-      this.#post({ type: 'progress', id, progress: { phase: 'prompt', loaded, total } });
-      await nextTask();
-      if (vector) return vector;
+      if (!hasTrapped()) work.then((embedding) => embedding.free(), () => {});
     }
   }
 

@@ -54,10 +54,8 @@ export class Generation {
 /** Texts on their way to vectors. */
 export class Embedding {
   private constructor();
-  /** Runs the next part; a vector when an input is done. */
-  next(): Promise<Float32Array | undefined>;
-  /** Tokens run so far, and in all. */
-  progress(): Uint32Array;
+  /** Runs the next part: tokens run so far, those in all, and when an input is done the bits of its vector. */
+  next(): Promise<Uint32Array>;
   free(): void;
 }
 

@@ -16,7 +16,7 @@ const DEFAULT_MODEL = 'smollm2-135m-instruct';
 export type NamesOf<T> = { [Name in keyof Required<T>]: true };
 
 const EDGE_NAMES: NamesOf<EdgeOptions> = {
-  model: true, quantization: true, kvCache: true, maxContextTokens: true, maxMemoryBytes: true, backend: true, threads: true,
+  model: true, quantization: true, kvCache: true, maxContextTokens: true, maxMemoryBytes: true, prefixCacheBytes: true, backend: true, threads: true,
   powerPreference: true, chatTemplate: true, wasmUrl: true, grammarWasmUrl: true, wasmBinary: true, worker: true, cache: true, fetch: true,
   headers: true, signal: true, onProgress: true,
 };
@@ -49,6 +49,7 @@ export function checkEdgeOptions(options: EdgeOptions): void {
   for (const name of ['quantization', 'kvCache', 'backend', 'powerPreference', 'cache'] as const) checkChoice(name, options[name]);
   checkWhole('maxContextTokens', options.maxContextTokens, 1, 2 ** 31);
   checkWhole('maxMemoryBytes', options.maxMemoryBytes, 1, Number.MAX_SAFE_INTEGER);
+  checkWhole('prefixCacheBytes', options.prefixCacheBytes, 0, Number.MAX_SAFE_INTEGER);
   checkWhole('threads', options.threads, 1, 256);
   checkType('chatTemplate', options.chatTemplate, 'string');
   checkType('fetch', options.fetch, 'function');
@@ -91,13 +92,14 @@ function absoluteUrl(url: string | URL | undefined): string | null {
   return url instanceof URL || typeof location === 'undefined' ? String(url) : new URL(url, location.href).href;
 }
 
-function engineOptions({ maxContextTokens, maxMemoryBytes, kvCache, quantization, chatTemplate }: EdgeOptions, threads: number): EngineOptions {
+function engineOptions({ maxContextTokens, maxMemoryBytes, prefixCacheBytes, kvCache, quantization, chatTemplate }: EdgeOptions, threads: number): EngineOptions {
   return {
     kvCache: kvCache ?? 'auto',
     quantization: quantization ?? 'auto',
     threads,
     ...(maxContextTokens === undefined ? {} : { maxContextTokens }),
     ...(maxMemoryBytes === undefined ? {} : { maxMemoryBytes }),
+    ...(prefixCacheBytes === undefined ? {} : { prefixCacheBytes }),
     ...(chatTemplate === undefined ? {} : { chatTemplate }),
   };
 }

@@ -39,6 +39,7 @@ export interface LoadOptions {
 export interface EngineOptions {
   maxContextTokens?: number;
   maxMemoryBytes?: number;
+  prefixCacheBytes?: number;
   kvCache: 'auto' | 'f16' | 'q8' | 'f32';
   quantization: NonNullable<EdgeOptions['quantization']>;
   threads: number;

@@ -115,6 +115,11 @@ export interface EdgeOptions {
   /** Default: the least of the model's own limit, 4096, and what memory allows. */
   maxContextTokens?: number;
   maxMemoryBytes?: number;
+  /**
+   * Most bytes for copies of conversations that left the key/value cache, so that going back to one does not run its prompt
+   * again; 0 keeps none. Default: as many as the cache itself takes, within `maxMemoryBytes`. `memory().kvBytes` counts them.
+   */
+  prefixCacheBytes?: number;
   /** 'auto' takes a real GPU where there is one, else the CPU; `diagnostics` says why. */
   backend?: 'auto' | 'webgpu' | 'cpu';
   /**

@@ -10,17 +10,17 @@ const short = { type: 'string', maxLength: 60 };
 const EXAMPLES = [
   {
     title: 'A person from a text',
-    prompt: 'Who is this about?\n\nAda Lovelace was born in London in 1815. She was a mathematician and wrote the first program for a machine that was never built.',
+    prompt: 'Who is this about?\n\nAda Lovelace was born in London in 1815. She was a mathematician and wrote the first program for a machine that was never built.\n\nAnswer in JSON with the keys name, birth_year, city and occupation.',
     schema: object({ name: short, birth_year: { type: 'integer', minimum: 1000, maximum: 2100 }, city: short, occupation: short }),
   },
   {
     title: 'The mood of a review',
-    prompt: 'What does this customer think?\n\nThe kettle arrived two days late, but it is quiet, quick and beautiful. I would buy it again.',
+    prompt: 'What does this customer think?\n\nThe kettle arrived two days late, but it is quiet, quick and beautiful. I would buy it again.\n\nAnswer in JSON with the keys mood, stars and praised.',
     schema: object({ mood: { enum: ['happy', 'mixed', 'angry'] }, stars: { type: 'integer', minimum: 1, maximum: 5 }, praised: { type: 'array', items: { type: 'string', maxLength: 30 }, maxItems: 3 } }),
   },
   {
     title: 'A recipe',
-    prompt: 'Give me a recipe for pancakes.',
+    prompt: 'Give me a recipe for pancakes.\n\nAnswer in JSON with the keys name, minutes and ingredients.',
     schema: object({
       name: short,
       minutes: { type: 'integer', minimum: 1, maximum: 240 },

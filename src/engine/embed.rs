@@ -73,7 +73,7 @@ fn dimensions(info: &ModelInfo, options: &EmbedOptions) -> Result<usize> {
     match options.dimensions.map(|dimensions| dimensions as usize) {
         None => Ok(most),
         Some(dimensions) if (1..=most).contains(&dimensions) => Ok(dimensions),
-        Some(other) => Err(Error::invalid_argument(format!("dimensions: expected 1 to {most}, found {other}"))),
+        Some(other) => Err(Error::invalid_argument(format!("expected 1 to {most}, found {other}")).at("dimensions")),
     }
 }
 

@@ -363,8 +363,8 @@ impl Generation {
     }
 
     /// What may follow the tokens so far; nothing under a constraint, which permits one token at a time.
-    fn draft(&mut self) -> Vec<u32> {
-        let Some(drafter) = self.drafter.as_mut().filter(|_| self.context.constraint.is_none()) else {
+    fn draft(&self) -> Vec<u32> {
+        let Some(drafter) = self.drafter.as_ref().filter(|_| self.context.constraint.is_none()) else {
             return Vec::new();
         };
         let sequence: Vec<u32> = self.prompt.iter().chain(&self.tokens).copied().collect();

@@ -381,7 +381,7 @@ fn reciting(samples: bool) -> Stub {
     stub.logits_of = Some(Box::new(|held: &[u32]| {
         let place = held.len() as u32;
         // Mostly the same six tokens in a row, now and then something else.
-        let next = if place.is_multiple_of(11) { 7 + held[held.len() / 2] % 5 } else { place % 6 };
+        let next = if place.is_multiple_of(23) { 7 + held[held.len() / 2] % 5 } else { place % 6 };
         (0..VOCAB as u32).map(|id| if id == next { 3.0 } else { (id * 7 % 5) as f32 * 0.3 }).collect()
     }));
     stub

@@ -21,11 +21,11 @@ impl Embedding {
 
 #[wasm_bindgen]
 impl Embedding {
-    /// Runs the next part; a vector when an input is done, else `undefined`.
+    /// Runs the next part. Answers the tokens run so far, those in all, and when an input is done the bits of its vector.
     ///
     /// # Errors
     /// The device failed.
-    pub async fn next(&self) -> JsResult<Option<Vec<f32>>> {
+    pub async fn next(&self) -> JsResult<Vec<u32>> {
         let mut embedding = self.embedding.take()?;
         let mut model = match self.model.take() {
             Ok(model) => model,
@@ -36,16 +36,9 @@ impl Embedding {
         };
         let vector = model.next_vector(&mut embedding).await;
         self.model.put(model);
+        let counts = [embedding.done_tokens(), embedding.total_tokens()];
         self.embedding.put(embedding);
-        Ok(vector?)
-    }
-
-    /// Tokens run so far, and in all.
-    ///
-    /// # Errors
-    /// Another call is running.
-    pub fn progress(&self) -> JsResult<Vec<u32>> {
-        let count = |tokens| u32::try_from(tokens).unwrap_or(u32::MAX);
-        Ok(self.embedding.with(|embedding| vec![count(embedding.done_tokens()), count(embedding.total_tokens())])?)
+        let counts = counts.into_iter().map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+        Ok(counts.chain(vector?.into_iter().flatten().map(f32::to_bits)).collect())
     }
 }

@@ -24,6 +24,7 @@ struct EngineOptions {
     quantization: String,
     max_context_tokens: Option<usize>,
     max_memory_bytes: Option<u64>,
+    prefix_cache_bytes: Option<u64>,
     threads: Option<usize>,
     chat_template: Option<String>,
 }
@@ -51,6 +52,7 @@ impl LoaderOptions {
             quantization: engine.quantization.parse()?,
             max_context_tokens: engine.max_context_tokens.unwrap_or(0),
             max_memory_bytes: engine.max_memory_bytes.unwrap_or(0),
+            prefix_cache_bytes: engine.prefix_cache_bytes,
             threads: engine.threads.unwrap_or(0),
             chat_template: engine.chat_template,
             ..EdgeConfig::default()

@@ -87,7 +87,7 @@ test('what_is_wrong_is_one_clear_error_and_the_engine_stays_usable', async () =>
   await wrong('a', { pooling: 'max' }, 'invalid-argument', 'pooling', /none, mean, cls, last, found "max"/);
   await wrong('a', { normalize: 1 }, 'invalid-argument', 'normalize', /true or false/);
   await wrong('a', { dimensions: 0 }, 'invalid-argument', 'dimensions', /from 1/);
-  await wrong('a', { dimensions: 65 }, 'invalid-argument', undefined, /dimensions: expected 1 to 64, found 65/);
+  await wrong('a', { dimensions: 65 }, 'invalid-argument', 'dimensions', /dimensions: expected 1 to 64, found 65/);
   await wrong('a', { dims: 3 }, 'invalid-argument', 'dims', /unknown option dims; known: pooling/);
   await wrong(['a', 'z'.repeat(600)], {}, 'context-overflow', 'input[1]', /at most 512 tokens, which the context holds, found 600/);
   const [cut, begin] = await other.embed(['z'.repeat(600), 'z'.repeat(512)], { truncate: true });

@@ -97,6 +97,20 @@ const departures: Record<string, (where: Departure) => Promise<void>> = {
     const stream = engine.complete(prompt(77, 60), { ...options, signal: control.signal, onProgress: () => control.abort('prompt') });
     await assert.rejects(stream.result, (reason) => reason === 'prompt');
   },
+  async embeddingUntilLate({ edge: engine, text, ms }) {
+    const control = new AbortController();
+    setTimeout(() => control.abort('late'), ms);
+    const vectors = await engine.embed([text, prompt(55, 90), text], { signal: control.signal }).catch((reason: unknown) => assert.equal(reason, 'late'));
+    if (vectors) assert.deepEqual(vectors[2], vectors[0]);
+  },
+  async embeddingOutOfOrder({ edge: engine, text, pieces }) {
+    const control = new AbortController();
+    let count = 0;
+    const running = engine.embed([text, text, text], { signal: control.signal, onProgress: () => { if ((count += 1) === 2) control.abort('enough'); } });
+    const answer = await engine.complete(text, { maxTokens: pieces + 1 }).result;
+    assert.ok(answer.tokens.length <= pieces + 1);
+    await assert.rejects(running, (reason) => reason === 'enough');
+  },
   async leavingTheLoop({ edge: engine, text, options, pieces }) {
     let count = 0;
     const stream = engine.complete(text, options);
@@ -218,6 +232,26 @@ test('without_memory_to_spare_nothing_is_copied', async () => {
   }
   assert.equal((await engine.memory()).kvBytes, kvBytes);
   await engine.close();
+});
+
+test('the_memory_for_copies_is_what_the_option_says', async () => {
+  const cachedWith = async (prefixCacheBytes?: number) => {
+    const engine = await load({ maxContextTokens: 512, ...(prefixCacheBytes === undefined ? {} : { prefixCacheBytes }) });
+    const empty = (await engine.memory()).kvBytes;
+    await engine.complete(prompt(1), GREEDY).result;
+    await engine.complete(prompt(2), GREEDY).result;
+    const { cachedTokens } = (await engine.complete(prompt(1), GREEDY).result).usage;
+    const { kvBytes } = await engine.memory();
+    await engine.close();
+    return { cachedTokens, copyBytes: kvBytes - empty, empty };
+  };
+  const usual = await cachedWith();
+  assert.ok(usual.cachedTokens > 5 && usual.copyBytes > 0 && usual.copyBytes <= usual.empty, JSON.stringify(usual));
+  const none = await cachedWith(0);
+  assert.ok(none.cachedTokens < 5 && none.copyBytes === 0, JSON.stringify(none));
+  const tight = await cachedWith(Math.floor(usual.copyBytes / 2));
+  assert.ok(tight.copyBytes <= usual.copyBytes / 2, JSON.stringify([tight, usual]));
+  for (const wrong of [-1, 0.5, '1']) await assert.rejects(load({ prefixCacheBytes: wrong as number }), hasCode('invalid-argument'));
 });
 
 test('a_clone_reuses_what_its_session_ran_and_the_session_goes_on_as_well', async () => {

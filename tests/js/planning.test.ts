@@ -7,8 +7,9 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { EdgeError, HanzoEdge } from '@hanzo/edge';
 import type { EdgeErrorCode, EdgeOptions, Progress } from '@hanzo/edge';
-import { startServer } from './server.js';
+import { sendFile, startServer } from './server.js';
 import type { TestServer } from './server.js';
+import { tinyModel } from './tiny.js';
 
 const MODEL = process.env.HANZO_EDGE_MODEL ?? '';
 const { size } = statSync(MODEL);
@@ -87,6 +88,30 @@ test('a_model_is_planned_downloaded_listed_used_offline_and_deleted', async () =
   await HanzoEdge.models.delete(server.url);
   assert.deepEqual(await HanzoEdge.models.list(), []);
   assert.equal(await HanzoEdge.availability(options), 'unavailable');
+});
+
+test('what_is_stored_stays_as_it_was_and_deleting_it_brings_the_servers_newest', async () => {
+  const bodies = [tinyModel(1), tinyModel(2)];
+  let version = 0;
+  const server = await startServer((request, response) => sendFile(request, response, bodies[version] ?? new Uint8Array(), { etag: `"v${version}"` }));
+  const answer = async (options: EdgeOptions) => {
+    const edge = await HanzoEdge.init({ ...options, backend: 'cpu' });
+    const { text } = await edge.complete('hello', { temperature: 0, maxTokens: 16 }).result;
+    await edge.close();
+    return text;
+  };
+  const [first, second] = [await answer({ model: bodies[0] ?? '' }), await answer({ model: bodies[1] ?? '' })];
+  assert.notEqual(first, second);
+  assert.equal(await answer({ model: server.url }), first);
+  version = 1;
+  const asked = server.ranges.length;
+  assert.equal(await answer({ model: server.url }), first);
+  assert.equal(server.ranges.length, asked, 'the server is not asked');
+  await HanzoEdge.models.delete(server.url);
+  await HanzoEdge.models.download(server.url);
+  assert.equal(await answer({ model: server.url }), second);
+  await HanzoEdge.models.delete(server.url);
+  await server.close();
 });
 
 test('what_does_not_fit_for_the_users_limit_has_the_code_that_a_load_fails_with', async () => {

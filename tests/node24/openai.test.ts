@@ -260,7 +260,7 @@ test('wrong_embedding_requests_are_the_clients_errors', async () => {
   await refuses({ input: [1, 99_999] }, 'input[0]', /found 99999/);
   await refuses({ input: 'word '.repeat(2000) }, 'input[0]', /at most 1024 tokens/, 'context_length_exceeded');
   await refuses({ encoding_format: 'int8' }, 'encoding_format', /'float' or 'base64'/);
-  await refuses({ dimensions: 9999 }, null, /1 to 576, found 9999/);
+  await refuses({ dimensions: 9999 }, 'dimensions', /1 to 576, found 9999/);
   await refuses({ dimension: 5 }, 'dimension', /not supported; supported: input/);
   // Options that are not OpenAI's arrive too.
   const { data } = await client.embeddings.create({ model: 'mine', input: 'hello', ...{ pooling: 'mean', normalize: false, truncate: true } });
