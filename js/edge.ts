@@ -93,7 +93,7 @@ export class HanzoEdge {
    * rejects with 'invalid-argument', one that does not fit the context with 'context-overflow'. An empty list gives none.
    */
   async embed(input: EmbedInput, options: EmbedOptions = {}): Promise<Float32Array[]> {
-    const { embed } = await import('./embed.js').catch((error: unknown) => { throw importFault(error); });
+    const { embed } = await import('./embed.js');
     return embed(() => this.#connected(), input, options);
   }
 

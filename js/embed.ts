@@ -26,7 +26,7 @@ export async function embed(connect: () => Promise<Connection>, input: EmbedInpu
       call.cancel();
     };
     signal?.addEventListener('abort', onAbort, { once: true });
-    call.answer.then(resolve, reject).finally(() => signal?.removeEventListener('abort', onAbort));
+    call.answer.then((steps) => resolve(steps.map(({ buffer }) => new Float32Array(buffer).slice(2))), reject).finally(() => signal?.removeEventListener('abort', onAbort));
   });
 }
 

@@ -172,19 +172,19 @@ export class EngineHost {
   }
 
   /** Each input takes a turn, so that an answer need not wait for a whole collection. */
-  async #embed(id: number, request: EmbedRequest, signal: AbortSignal): Promise<Float32Array[]> {
+  async #embed(id: number, request: EmbedRequest, signal: AbortSignal): Promise<Uint32Array[]> {
     const work = this.#exclusive(({ engine }) => engine.embed(JSON.stringify(request)));
     const calledOff = aborted(signal);
-    const vectors: Float32Array[] = [];
+    const vectors: Uint32Array[] = [];
     const next = async (embedding: Embedding) => {
-      for (let isDone = false; !isDone; await nextTask()) {
+      let step: Uint32Array;
+      do {
+        await nextTask();
         signal.throwIfAborted();
-        const step = await this.#exclusive(() => embedding.next());
-        const [loaded = 0, total = 0] = step;
-        this.#post({ type: 'progress', id, progress: { phase: 'prompt', loaded, total } });
-        isDone = step.length > 2;
-        if (isDone) vectors.push(new Float32Array(step.buffer).slice(2));
-      }
+        step = await this.#exclusive(() => embedding.next());
+        this.#post({ type: 'progress', id, progress: { phase: 'prompt', loaded: step[0] ?? 0, total: step[1] ?? 0 } });
+      } while (step.length === 2);
+      vectors.push(step);
     };
     try {
       while (vectors.length < request.inputs.length) await this.#inTurn(work, calledOff, next);

@@ -115,7 +115,8 @@ export interface Calls {
   survey: { request: LoadOptions; answer: Survey };
   store: { request: LoadOptions; answer: null };
   generate: { request: GenerateRequest; answer: GenerateReport };
-  embed: { request: EmbedRequest; answer: Float32Array[] };
+  /** Of each input two counts of tokens, then the bits of its vector. */
+  embed: { request: EmbedRequest; answer: Uint32Array[] };
   tokenize: { request: string; answer: Uint32Array };
   detokenize: { request: Uint32Array; answer: string };
   countTokens: { request: PlainMessage[]; answer: number };

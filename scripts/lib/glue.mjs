@@ -26,6 +26,8 @@ const UNUSED = [
   [/\(typeof FinalizationRegistry === 'undefined'\)\n.*\n +: new/g, 'new'],
   // Objects are freed by their method, by name.
   [/^if \(Symbol\.dispose\) .*\n/gm, ''],
+  // What js/engine-host.ts frees in every case.
+  [/^.*\b(?:Embedding|Generation)Finalization\b.*\n/gm, ''],
 ];
 
 /** The bytes of a module and the text of its glue, with short names: `{ wasm, glue }`. */
