@@ -26,9 +26,9 @@ export interface TestPage {
 /** The default model's address on the site. */
 export const MODEL_PATH = '/models/SmolLM2-135M-Instruct.Q4_1.gguf';
 
-/** Starts the site and the browser. `extra` adds routes; pages are cross-origin isolated unless `isolated` is false. */
-export async function startSite(extra: Record<string, Route> = {}, isolated = true): Promise<Site> {
-  const site = await serveSite({ isolated, extra: { '/test/': join('tests', 'web', 'pages') + '/', ...extra } });
+/** Starts the site and the browser. `extra` adds routes; pages are cross-origin isolated unless `isolated` is false; `headers` go with every answer. */
+export async function startSite(extra: Record<string, Route> = {}, options: { isolated?: boolean; headers?: Record<string, string> } = {}): Promise<Site> {
+  const site = await serveSite({ ...options, extra: { '/test/': join('tests', 'web', 'pages') + '/', ...extra } });
   const browser = await launchChromium();
   return {
     url: site.url,

@@ -1,6 +1,6 @@
 // What tests ask of the test page (pages/test.js), and how.
 
-import type { Page } from 'playwright-core';
+import type { Frame, Page } from 'playwright-core';
 import type { Diagnostics, EdgeOptions, EmbedOptions, GenerateOptions, GenerateResult, MemoryReport } from '@hanzo/edge';
 
 export interface Fault { isEdgeError: boolean; code?: string; message: string }
@@ -27,7 +27,7 @@ export interface PageTests {
 }
 
 /** Calls a function of the page. */
-export async function callIn<Name extends keyof PageTests>(page: Page, name: Name, ...args: Parameters<PageTests[Name]>): Promise<Awaited<ReturnType<PageTests[Name]>>> {
+export async function callIn<Name extends keyof PageTests>(page: Page | Frame, name: Name, ...args: Parameters<PageTests[Name]>): Promise<Awaited<ReturnType<PageTests[Name]>>> {
   await page.waitForFunction(() => 'tests' in globalThis);
   return page.evaluate(
     ([key, values]) => (globalThis as unknown as { tests: Record<string, (...all: unknown[]) => Promise<unknown>> }).tests[key as string]?.(...(values as unknown[])),

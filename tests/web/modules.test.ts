@@ -16,7 +16,7 @@ let plain: Site;
 let opened: TestPage;
 before(async () => {
   isolated = await startSite();
-  plain = await startSite({}, false);
+  plain = await startSite({}, { isolated: false });
   opened = await isolated.open();
 });
 after(async () => {
@@ -56,6 +56,28 @@ test('a_page_that_is_not_isolated_gets_relaxed_simd_on_one_thread', async () => 
   assert.match(reason, /not cross-origin isolated/);
   const { error } = await callIn(page.page, 'init', { ...OPTIONS, wasmUrl: '/dist/hanzo-edge-threads.wasm' });
   assert.ok(error?.code === 'invalid-argument' && /not cross-origin isolated/.test(error.message), JSON.stringify(error));
+  await page.close();
+});
+
+test('a_page_isolated_by_leaving_out_credentials_gets_threads', async () => {
+  const site = await startSite({}, { headers: { 'cross-origin-embedder-policy': 'credentialless' } });
+  const page = await site.open();
+  const { module, threads } = await answer({ threads: 2 }, page.page);
+  assert.deepEqual([module, threads], ['hanzo-edge-relaxed-threads.wasm', 2]);
+  await page.close();
+  await site.close();
+});
+
+test('a_frame_of_another_origin_gets_one_thread', async () => {
+  // The page's own policy would keep the frame out.
+  const page = await plain.open('test/', { bypassCSP: true });
+  await page.page.evaluate((src) => { document.body.append(Object.assign(document.createElement('iframe'), { src })); }, `${isolated.url}test/`);
+  const frame = (await (await page.page.waitForSelector('iframe')).contentFrame()) ?? assert.fail('the frame did not open');
+  const { engine, diagnostics } = value(await callIn(frame, 'init', { ...OPTIONS, threads: 2 }));
+  assert.deepEqual([diagnostics.wasmModule, diagnostics.threads], ['hanzo-edge-relaxed.wasm', 1]);
+  assert.match(diagnostics.wasmReason, /not cross-origin isolated/);
+  assert.match(value(await callIn(frame, 'chat', engine, GREEDY)).text, /^Gravity/);
+  value(await callIn(frame, 'close', engine));
   await page.close();
 });
 

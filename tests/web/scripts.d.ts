@@ -6,5 +6,5 @@ declare module '#scripts/chromium.mjs' {
 }
 
 declare module '#scripts/site.mjs' {
-  export function serveSite(options?: { port?: number; orNext?: boolean; isolated?: boolean; extra?: Record<string, string | object | ((request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void)> }): Promise<{ url: string; port: number; close(): Promise<void> }>;
+  export function serveSite(options?: { port?: number; orNext?: boolean; isolated?: boolean; headers?: Record<string, string>; extra?: Record<string, string | object | ((request: import('node:http').IncomingMessage, response: import('node:http').ServerResponse) => void)> }): Promise<{ url: string; port: number; close(): Promise<void> }>;
 }
