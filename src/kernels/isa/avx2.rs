@@ -137,8 +137,7 @@ impl<const VNNI: bool> Isa for Avx2<VNNI> {
     #[inline(always)]
     unsafe fn dot32<const BITS: usize>(w: [__m256i; 8], x: *const u8) -> __m256i {
         if VNNI || BITS > 4 {
-            let acc = Self::dot16::<BITS>(Self::zero_acc(), [w[0], w[1], w[2], w[3]], x);
-            return Self::dot16::<BITS>(acc, [w[4], w[5], w[6], w[7]], x.add(16));
+            return Self::two_halves::<BITS>(w, x);
         }
         // 15 * 127 * 2 fits 16 bits eight times.
         let low = _mm256_add_epi16(two_words([w[0], w[1]], x, 0), two_words([w[2], w[3]], x, 2));

@@ -88,6 +88,12 @@ pub(super) trait Isa {
     /// The same for 32 columns.
     #[inline(always)]
     unsafe fn dot32<const BITS: usize>(w: [Self::W; 8], x: *const u8) -> Self::Acc {
+        // SAFETY: the caller's promise.
+        unsafe { Self::two_halves::<BITS>(w, x) }
+    }
+    /// 32 columns as twice 16.
+    #[inline(always)]
+    unsafe fn two_halves<const BITS: usize>(w: [Self::W; 8], x: *const u8) -> Self::Acc {
         let half = if BITS >= Self::WIDE_FROM { 32 } else { 16 };
         // SAFETY: the caller's promise, for 32 columns.
         unsafe {

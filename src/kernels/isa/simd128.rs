@@ -158,9 +158,7 @@ impl<const PAIRS: bool> Isa for Simd128<PAIRS> {
             // 15 * 127 * 2 fits 16 bits eight times.
             return widen(Self::zero_acc(), pairs::<8>(&w, x.cast()));
         }
-        let half = if BITS >= Self::WIDE_FROM { 32 } else { 16 };
-        let acc = Self::dot16::<BITS>(Self::zero_acc(), [w[0], w[1], w[2], w[3]], x);
-        Self::dot16::<BITS>(acc, [w[4], w[5], w[6], w[7]], x.add(half))
+        Self::two_halves::<BITS>(w, x)
     }
 
     #[inline(always)]
