@@ -91,13 +91,13 @@ test('conversations_are_kept_renamed_exported_deleted_and_brought_back', async (
   await page.keyboard.press('Escape');
   await ask(page, 'First question');
   await page.click('#new-chat');
-  await page.waitForSelector('.messages:empty', { state: 'attached' });
+  await page.waitForSelector('#messages:empty', { state: 'attached' });
   await ask(page, 'Second question');
   assert.deepEqual(await page.locator('.chat-title').allTextContents(), ['Second question', 'First question']);
 
   await page.click('.chat-title >> text=First question');
   await page.waitForSelector('.current >> text=First question');
-  assert.equal(await page.textContent('.messages .user'), 'First question');
+  assert.equal(await page.textContent('#messages .user'), 'First question');
   assert.match(await page.textContent('.answer .meta span') ?? '', /6 tokens/);
   await page.click('.chat-actions >> text=Rename');
   await page.fill('.current input', 'Renamed');
@@ -114,10 +114,10 @@ test('conversations_are_kept_renamed_exported_deleted_and_brought_back', async (
   await page.click('.chat-actions >> text=Delete');
   await page.waitForSelector('#undo:focus');
   assert.deepEqual(await page.locator('.chat-title').allTextContents(), ['Second question']);
-  assert.equal(await page.locator('.messages li').count(), 0);
+  assert.equal(await page.locator('#messages li').count(), 0);
   await page.click('#undo');
-  await page.waitForSelector('.messages .user');
-  assert.equal(await page.textContent('.messages .user'), 'First question');
+  await page.waitForSelector('#messages .user');
+  assert.equal(await page.textContent('#messages .user'), 'First question');
   await look(page, 'conversations');
 
   await page.reload();
@@ -132,7 +132,7 @@ test('leaving_a_conversation_stops_its_answer_and_keeps_what_came', async () => 
   await page.press('#input', 'Enter');
   await page.waitForFunction(() => (document.querySelector('.answer .text')?.textContent ?? '').length > 20, null, LIMIT);
   await page.click('#new-chat');
-  await page.waitForSelector('.messages:empty', { state: 'attached' });
+  await page.waitForSelector('#messages:empty', { state: 'attached' });
   assert.equal(await page.isVisible('#stop'), false);
   await page.click('.chat-title >> text=Tell me a long story');
   await page.waitForSelector('.answer .text');
