@@ -1,6 +1,7 @@
 //! The GPU as the rest of this folder sees it: buffers, pipelines, submission and readback, with every fault of the
 //! device turned into an [`Error`]. Knows no model.
 
+use super::pace::{Pace, now_ms};
 use crate::backend::OpenOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shader::{Access, Binding, Caps, Kernel};
@@ -42,6 +43,7 @@ pub struct Gpu {
     pipelines: HashMap<String, Pipeline>,
     /// Bytes of all buffers made.
     pub bytes: u64,
+    pub pace: Pace,
     staged: u64,
     staging: Option<wgpu::Buffer>,
 }
@@ -115,6 +117,7 @@ impl Gpu {
             lost,
             pipelines,
             bytes: 0,
+            pace: Pace::default(),
             staged: 0,
             staging: None,
         })
@@ -236,18 +239,18 @@ impl Gpu {
         self.check()
     }
 
-    /// Resolves once the device has done everything submitted so far.
-    pub fn submitted_work(&self) -> oneshot::Receiver<()> {
+    /// Gives the time at which the device has done everything submitted so far.
+    pub fn submitted_work(&self) -> oneshot::Receiver<f64> {
         let (sender, receiver) = oneshot::channel();
         self.queue.on_submitted_work_done(move || {
             // The receiver is gone only when nobody waits any more.
-            let _ = sender.send(());
+            let _ = sender.send(now_ms());
         });
         receiver
     }
 
     /// Waits for what [`Gpu::submitted_work`] gave. Fails if something went wrong on the device meanwhile.
-    pub async fn wait(&self, work: &mut oneshot::Receiver<()>) -> Result<()> {
+    pub async fn wait(&self, work: &mut oneshot::Receiver<f64>) -> Result<f64> {
         // Waits natively; a browser polls by itself.
         let polled = self.device.poll(wgpu::PollType::wait_indefinitely());
         let lost = || Error::device_lost("the GPU device did not finish its work").at(self.name.clone());

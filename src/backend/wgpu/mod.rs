@@ -6,6 +6,7 @@ mod device;
 mod estimate;
 mod hidden;
 mod model;
+mod pace;
 mod profile;
 mod program;
 mod sample;

@@ -3,6 +3,7 @@
 use super::check::self_test;
 use super::device::Gpu;
 use super::hidden::Hidden;
+use super::pace::now_ms;
 use super::profile::{self, Profile};
 use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, SUBMIT_STEPS, Shared, Target};
 use super::sample;
@@ -65,6 +66,15 @@ struct Scorer {
     program: Program,
 }
 
+/// A step that the device may still be at.
+struct InFlight {
+    /// Gives the time of its end.
+    end: oneshot::Receiver<f64>,
+    begin: f64,
+    /// Bytes of weights times tokens.
+    work: u64,
+}
+
 pub struct Model {
     gpu: Gpu,
     graph: Arc<Graph>,
@@ -78,8 +88,7 @@ pub struct Model {
     hidden: Option<Hidden>,
     snapshots: Snapshots,
     profile: Option<Profile>,
-    /// The end of the last step's work.
-    in_flight: Option<oneshot::Receiver<()>>,
+    in_flight: Option<InFlight>,
 }
 
 impl Model {
@@ -178,10 +187,12 @@ impl Model {
     async fn run_forward(&mut self, tokens: &[u32], position: usize) -> Result<()> {
         self.check_range(position, tokens.len())?;
         // One step at a time, so that the chunks of a long prompt do not queue up beyond an abort.
-        if let Some(work) = &mut self.in_flight {
-            let waited = self.gpu.wait(work).await;
+        if let Some(step) = &mut self.in_flight {
+            let ended = self.gpu.wait(&mut step.end).await;
+            let took = ended.as_ref().map_or(0.0, |end| end - step.begin);
+            self.gpu.pace.measured(step.work, took);
             self.in_flight = None;
-            waited?;
+            ended?;
         }
         self.write_step(tokens, position);
         let ready = self.ready.as_ref().ok_or_else(not_ready)?;
@@ -192,8 +203,9 @@ impl Model {
         if let Some(profile) = &mut self.profile {
             return profile.run(&mut self.gpu, program).await;
         }
+        let begin = now_ms();
         program.submit(&mut self.gpu)?;
-        self.in_flight = Some(self.gpu.submitted_work());
+        self.in_flight = Some(InFlight { end: self.gpu.submitted_work(), begin, work: program.work() });
         Ok(())
     }
 

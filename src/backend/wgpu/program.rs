@@ -19,11 +19,6 @@ pub const STEPS: usize = 32;
 const PART: usize = 64;
 /// Tokens drawn in one submit at most.
 pub const SUBMIT_STEPS: usize = 4;
-/// Bytes of weights times tokens of one submit: about 0.1 s on a slow GPU, whose driver or page must not stall.
-const SUBMIT_WORK: u64 = 24 << 30;
-/// The same for devices with matrix units, of which the slowest does many times that.
-const MATRIX_SUBMIT_WORK: u64 = 16 * SUBMIT_WORK;
-
 /// What launches are described for: how weights lie, and what the caches and the device are like. No device is needed.
 pub struct Target {
     /// How each of `Graph::weights` lies in memory.
@@ -367,15 +362,23 @@ impl Program {
         Ok(Self { tokens: 0, commands })
     }
 
-    /// Submits every dispatch, in as many submits as keep each one short.
+    /// Bytes of weights times tokens of all dispatches.
+    pub fn work(&self) -> u64 {
+        self.commands.iter().map(|command| self.work_of(command)).sum()
+    }
+
+    fn work_of(&self, command: &Command) -> u64 {
+        command.bytes * self.tokens as u64
+    }
+
+    /// Submits every dispatch, in as many submits as keep each at the device's pace.
     pub fn submit(&self, gpu: &mut Gpu) -> Result<()> {
-        let work = |command: &Command| command.bytes * self.tokens as u64;
-        let most = if gpu.caps.matrix { MATRIX_SUBMIT_WORK } else { SUBMIT_WORK };
+        let most = gpu.pace.submit_work();
         let mut rest = self.commands.as_slice();
         while !rest.is_empty() {
             let mut sum = 0;
             let fits = rest.iter().position(|command| {
-                sum += work(command);
+                sum += self.work_of(command);
                 sum > most
             });
             let (now, later) = rest.split_at(fits.unwrap_or(rest.len()).max(1));
