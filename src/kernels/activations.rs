@@ -12,6 +12,8 @@ const HALF: usize = 16;
 /// Bits of the narrowest and widest codes of weights.
 const NARROWEST_BITS: usize = 2;
 const WIDEST_BITS: usize = 8;
+/// The centre of the widest codes with a scale for each 16 columns, of 6 bits. Eight codes of activations times this fit 16 bits.
+const WIDEST_CENTRE: i32 = 32;
 /// Rows are padded with zeros to a multiple of this, the widest group of a layout.
 const PADDING: usize = 128;
 /// How much larger than the mean the square of a block's scale is where its rest is worth coding.
@@ -52,6 +54,9 @@ pub(super) struct Codes<T> {
     pub(super) totals: Vec<f32>,
     /// Sum of the values of each 16 columns, `[rows, stride / 16]`.
     pub(super) halves: Vec<f32>,
+    /// Of each 16 columns, the sums of the codes of the first two of every four, and of the last two, times
+    /// [`WIDEST_CENTRE`]; without meaning where codes have 16 bits. `[rows, stride / 16]`.
+    pub(super) pairs: Vec<[i16; 2]>,
 }
 
 /// Where products find the activations of one width; index them as [`Codes`] says, codes by bytes.
@@ -61,6 +66,7 @@ pub(super) struct ActivationPointers {
     pub(super) scales: *const f32,
     pub(super) totals: *const f32,
     pub(super) halves: *const f32,
+    pub(super) pairs: *const [i16; 2],
 }
 
 /// What one row is quantized from and to; lengths as in [`QuantizedRows`].
@@ -79,6 +85,7 @@ pub(super) struct CodesRow<'a, T> {
     scales: &'a mut [f32],
     totals: &'a mut [f32],
     halves: &'a mut [f32],
+    pairs: &'a mut [[i16; 2]],
 }
 
 /// An integer that activations are rounded to.
@@ -112,11 +119,12 @@ impl<T: Code> Codes<T> {
         self.scales.resize(len / BLOCK, 0.0);
         self.totals.resize(len / BLOCK, 0.0);
         self.halves.resize(len / HALF, 0.0);
+        self.pairs.resize(len / HALF, [0; 2]);
     }
 
     fn bytes(&self) -> usize {
         let floats = self.scales.capacity() + self.totals.capacity() + self.halves.capacity();
-        size_of::<T>() * self.codes.capacity() + 4 * floats
+        size_of::<T>() * self.codes.capacity() + 4 * (floats + self.pairs.capacity())
     }
 
     /// The value of code `at`.
@@ -131,6 +139,7 @@ impl<T: Code> Codes<T> {
             scales: self.scales.as_ptr(),
             totals: self.totals.as_ptr(),
             halves: self.halves.as_ptr(),
+            pairs: self.pairs.as_ptr(),
         }
     }
 
@@ -139,12 +148,15 @@ impl<T: Code> Codes<T> {
         let scales = self.scales.chunks_exact_mut((stride / BLOCK).max(1));
         let totals = self.totals.chunks_exact_mut((stride / BLOCK).max(1));
         let halves = self.halves.chunks_exact_mut((stride / HALF).max(1));
+        let pairs = self.pairs.chunks_exact_mut((stride / HALF).max(1));
         let codes = self.codes.chunks_exact_mut(stride.max(1));
-        codes.zip(scales).zip(totals).zip(halves).map(|(((codes, scales), totals), halves)| CodesRow {
+        let sums = scales.zip(totals).zip(halves.zip(pairs));
+        codes.zip(sums).map(|(codes, ((scales, totals), (halves, pairs)))| CodesRow {
             codes,
             scales,
             totals,
             halves,
+            pairs,
         })
     }
 }
@@ -306,22 +318,27 @@ impl<T: Code> CodesRow<'_, T> {
     /// Quantizes `block` as block `index` of the row.
     #[inline(always)]
     fn put(&mut self, index: usize, block: &[f32; BLOCK]) {
-        let codes = &mut self.codes[index * BLOCK..][..BLOCK];
-        let scale = quantize_block(block, codes);
-        (self.scales[index], self.totals[index]) = (scale, sums(scale, codes, &mut self.halves[2 * index..]));
+        let scale = quantize_block(block, &mut self.codes[index * BLOCK..][..BLOCK]);
+        self.sum(index, scale);
     }
-}
 
-/// The sum of the values of a block's codes; those of its halves go to `halves`.
-#[inline(always)]
-fn sums<T: Code>(scale: f32, codes: &[T], halves: &mut [f32]) -> f32 {
-    let mut total = 0;
-    for (half, codes) in halves.iter_mut().zip(codes.chunks_exact(HALF)) {
-        let sum: i32 = codes.iter().map(|&code| code.into()).sum();
-        *half = scale * sum as f32;
-        total += sum;
+    /// Notes the scale and the sums of block `index`, whose codes are there.
+    #[inline(always)]
+    fn sum(&mut self, index: usize, scale: f32) {
+        let mut total = 0;
+        for (half, codes) in (2 * index..).zip(self.codes[index * BLOCK..][..BLOCK].chunks_exact(HALF)) {
+            let mut pairs = [0i32; 2];
+            for four in codes.as_chunks::<4>().0 {
+                pairs[0] += four[0].into() + four[1].into();
+                pairs[1] += four[2].into() + four[3].into();
+            }
+            let sum = pairs[0] + pairs[1];
+            self.pairs[half] = pairs.map(|pair| (pair * WIDEST_CENTRE) as i16);
+            self.halves[half] = scale * sum as f32;
+            total += sum;
+        }
+        (self.scales[index], self.totals[index]) = (scale, scale * total as f32);
     }
-    scale * total as f32
 }
 
 /// One scale and one zero point for a row, from its least and largest value: `x_q = clamp(round(x / s) + z, 0, 255)`
@@ -359,15 +376,14 @@ impl WholeRow {
     }
 
     #[inline(always)]
-    fn quantize<T: Code>(&self, values: &[f32], row: CodesRow<'_, T>) {
-        let CodesRow { codes, scales, totals, halves } = row;
-        for (code, value) in codes.iter_mut().zip(values) {
+    fn quantize<T: Code>(&self, values: &[f32], mut row: CodesRow<'_, T>) {
+        for (code, value) in row.codes.iter_mut().zip(values) {
             *code = T::new(rounded(value * self.inverse).wrapping_add(self.zero).clamp(-127, 127));
         }
         // What pads a row meets no weight and counts in no sum.
-        codes[values.len()..].fill(T::default());
-        for (index, codes) in codes.chunks_exact(BLOCK).enumerate() {
-            (scales[index], totals[index]) = (self.scale, sums(self.scale, codes, &mut halves[2 * index..]));
+        row.codes[values.len()..].fill(T::default());
+        for index in 0..row.scales.len() {
+            row.sum(index, self.scale);
         }
     }
 }

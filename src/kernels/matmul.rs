@@ -186,6 +186,7 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
         let low = tile_pointers(matrix.low, tiles, matrix.padded * low_bits / 2);
         let high = tile_pointers(matrix.high, tiles, matrix.padded * high_bits / 2);
         let scales = tile_pointers(matrix.scales, tiles, matrix.padded / matrix.group * scale_bytes);
+        let group_shift = group_shift(matrix.group);
         let mut starts = *columns;
         for start in &mut starts {
             *start *= matrix.x.stride();
@@ -199,7 +200,7 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
                 fetch_ahead::<I>(&low, (matrix.padded, low_bits), chunk);
             }
             let w = unpack::<I, BITS>(&low, &high, chunk);
-            let scales = chunk_scales::<I, AFFINE, SPLIT>(&scales, chunk, matrix.group);
+            let scales = chunk_scales::<I, AFFINE, SPLIT>(&scales, chunk, group_shift);
             macro_rules! add_to {
                 ($($i:literal)*) => {
                     $(
@@ -220,7 +221,7 @@ unsafe fn block_sums<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT:
             let chunk = matrix.x.rests[n];
             if chunk != NO_REST {
                 let w = unpack::<I, BITS>(&low, &high, chunk);
-                let scales = chunk_scales::<I, AFFINE, SPLIT>(&scales, chunk, matrix.group);
+                let scales = chunk_scales::<I, AFFINE, SPLIT>(&scales, chunk, group_shift);
                 let at = n * matrix.x.stride() + matrix.x.padded;
                 *sum = add_chunk::<I, BITS, AFFINE, SPLIT>(*sum, &w, &scales, &x, at);
             }
@@ -253,7 +254,7 @@ fn shared_rest(x: &QuantizedRows, columns: &[usize]) -> Option<usize> {
 unsafe fn chunk_scales<I: Isa, const AFFINE: bool, const SPLIT: bool>(
     scales: &TilePointers,
     chunk: usize,
-    group: usize,
+    group_shift: u32,
 ) -> [(I::F, I::F); 2] {
     let bytes = scale_bytes(AFFINE);
     // SAFETY: the caller's promise.
@@ -262,7 +263,7 @@ unsafe fn chunk_scales<I: Isa, const AFFINE: bool, const SPLIT: bool>(
             let at = |half| (2 * chunk + half) * bytes;
             return [group_scales::<I, AFFINE>(scales, at(0)), group_scales::<I, AFFINE>(scales, at(1))];
         }
-        [group_scales::<I, AFFINE>(scales, chunk * BLOCK / group * bytes); 2]
+        [group_scales::<I, AFFINE>(scales, (chunk >> group_shift) * bytes); 2]
     }
 }
 
@@ -284,6 +285,14 @@ unsafe fn add_chunk<I: Isa, const BITS: usize, const AFFINE: bool, const SPLIT: 
         if !SPLIT {
             let acc = I::dot32::<BITS>(*w, x.codes.add(at * x.code_bytes));
             return scaled::<I, BITS, AFFINE>(sum, acc, (*x.totals.add(at / BLOCK), step), scales[0]);
+        }
+        if I::CENTRES && !AFFINE && BITS < I::WIDE_FROM {
+            let [first, second] = [[w[0], w[1], w[2], w[3]], [w[4], w[5], w[6], w[7]]];
+            let (codes, pairs) = (x.codes.add(at), x.pairs.add(at / 16));
+            let first = I::finish(I::centred16::<BITS>(first, codes, pairs));
+            let second = I::finish(I::centred16::<BITS>(second, codes.add(16), pairs.add(1)));
+            let both = I::fma(second, scales[1].0, I::mul(first, scales[0].0));
+            return I::fma(both, I::splat(step), sum);
         }
         for (half, &scales) in scales.iter().enumerate() {
             let words = [w[4 * half], w[4 * half + 1], w[4 * half + 2], w[4 * half + 3]];
@@ -325,6 +334,13 @@ pub(super) const fn plane_bits(bits: usize) -> (usize, usize) {
         6 => (4, 2),
         _ => (8, 0),
     }
+}
+
+/// The index of a 32-column chunk's group is the chunk's, shifted right by this: a division takes longer than the products.
+/// A group that is no power of two, and not more than one chunk, is a whole row.
+#[inline(always)]
+pub(super) fn group_shift(group: usize) -> u32 {
+    if group.is_power_of_two() { (group / BLOCK).max(1).trailing_zeros() } else { usize::BITS - 1 }
 }
 
 /// Bytes of a tile's scales of one group.
@@ -426,14 +442,13 @@ unsafe fn scaled<I: Isa, const BITS: usize, const AFFINE: bool>(
     };
     // SAFETY: the caller's promise.
     unsafe {
-        let total = I::splat(total);
         let dot = I::finish(acc);
         let dot = if offset == 0 {
             I::mul(dot, I::splat(step))
         } else {
-            I::fma(dot, I::splat(step), I::mul(total, I::splat(-offset as f32)))
+            I::fma(dot, I::splat(step), I::splat(total * -offset as f32))
         };
-        let sum = if AFFINE { I::fma(bias, total, sum) } else { sum };
+        let sum = if AFFINE { I::fma(bias, I::splat(total), sum) } else { sum };
         I::fma(dot, scale, sum)
     }
 }

@@ -19,7 +19,7 @@ use std::arch::x86_64::{
 };
 
 use super::activations::{ActivationPointers, BLOCK, NO_REST};
-use super::matmul::{CodedShare, plane_bits, scale_bytes};
+use super::matmul::{CodedShare, group_shift, plane_bits, scale_bytes};
 use crate::quant::PackedLayout;
 
 /// How far ahead of their use codes are asked for.
@@ -31,7 +31,7 @@ struct Tile {
     high: *const u8,
     scales: *const u8,
     chunks: usize,
-    group: usize,
+    group_shift: u32,
 }
 
 /// Multiplies the tiles of a share with the only row of its activations.
@@ -78,7 +78,7 @@ unsafe fn coded_tiles<const BITS: usize, const AFFINE: bool, const SPLIT: bool>(
             high: high.as_ptr().cast::<u8>().wrapping_add(index * padded * high_bits / 2),
             scales: scales.as_ptr().cast::<u8>().add(index * (padded / group) * scale_bytes(AFFINE)),
             chunks: padded / BLOCK,
-            group,
+            group_shift: group_shift(group),
         };
         let mut sums = [0f32; 4];
         _mm_storeu_ps(sums.as_mut_ptr(), tile_sums::<BITS, AFFINE, SPLIT>(&tile, &x, rest));
@@ -138,7 +138,7 @@ unsafe fn add_chunk<const BITS: usize, const AFFINE: bool, const SPLIT: bool>(
         let sums = _mm256_add_epi32(halves[0], halves[1]);
         let dot = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
         let total = _mm_set1_ps(*x.totals.add(block));
-        let scales = tile.scales.add(chunk * BLOCK / tile.group * scale_bytes(AFFINE));
+        let scales = tile.scales.add((chunk >> tile.group_shift) * scale_bytes(AFFINE));
         return scaled::<BITS, AFFINE>(sum, dot, (total, step), scales);
     }
     for (half, sums) in halves.into_iter().enumerate() {

@@ -203,11 +203,13 @@ fn simd_tables() -> Vec<&'static Kernels> {
 
 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
 fn simd_tables() -> Vec<&'static Kernels> {
+    isa::hide_constants();
     if isa::sums_by_pairs() { vec![&SIMD128_PAIRS, &SIMD128] } else { vec![&SIMD128] }
 }
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128", not(target_feature = "relaxed-simd")))]
 fn simd_tables() -> Vec<&'static Kernels> {
+    isa::hide_constants();
     vec![&SIMD128]
 }
 

@@ -22,10 +22,10 @@ pub(super) use scalar::Scalar;
 
 #[cfg(target_arch = "aarch64")]
 pub(super) use neon::Neon;
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-pub(super) use simd128::Simd128;
 #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
 pub(super) use simd128::sums_by_pairs;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(super) use simd128::{Simd128, hide_constants};
 #[cfg(target_arch = "x86_64")]
 pub(super) use {avx2::Avx2, avx512::Avx512};
 
@@ -56,6 +56,8 @@ pub(super) trait Isa {
     const B8_ZERO: i32;
     /// Codes of at least so many bits meet activations in 16 bits, narrower ones activations in 8.
     const WIDE_FROM: usize = NEVER_WIDE;
+    /// Whether there is [`Isa::centred16`].
+    const CENTRES: bool = false;
     /// `f32` lanes of a register.
     const LANES: usize = 4 * Self::TILES;
 
@@ -85,7 +87,15 @@ pub(super) trait Isa {
     /// Adds the products of 16 columns: byte `j` of `w[i]` with activation `4 * i + j`.
     /// `x` holds 16 readable activations: i16 when `BITS >= WIDE_FROM`, else i8.
     unsafe fn dot16<const BITS: usize>(acc: Self::Acc, w: [Self::W; 4], x: *const u8) -> Self::Acc;
-    /// The same for 32 columns.
+    /// As `dot16` from no sum, of symmetric codes less their centre `1 << (BITS - 1)`, where the instruction set `CENTRES` and
+    /// activations have 8 bits. `pairs` are their sums, as `Codes` keeps them.
+    #[inline(always)]
+    unsafe fn centred16<const BITS: usize>(w: [Self::W; 4], x: *const u8, pairs: *const [i16; 2]) -> Self::Acc {
+        let _ = pairs;
+        // SAFETY: the caller's promise.
+        unsafe { Self::dot16::<BITS>(Self::zero_acc(), w, x) }
+    }
+    /// As `dot16`, for 32 columns.
     #[inline(always)]
     unsafe fn dot32<const BITS: usize>(w: [Self::W; 8], x: *const u8) -> Self::Acc {
         // SAFETY: the caller's promise.

@@ -8,14 +8,16 @@
 
 use std::arch::wasm32::{
     f32x4_add, f32x4_convert_i32x4, f32x4_mul, f32x4_splat, i16x8_extend_high_i8x16, i16x8_extend_low_i8x16, i32x4_add,
-    i32x4_dot_i16x8, i32x4_extend_low_i16x8, i32x4_shl, i32x4_shr, i32x4_shuffle, i32x4_splat, u8x16_splat, u16x8_shl,
-    u16x8_shr, v128, v128_and, v128_load, v128_load64_splat, v128_load64_zero, v128_or, v128_store,
+    i32x4_dot_i16x8, i32x4_extend_low_i16x8, i32x4_shl, i32x4_shr, i32x4_shuffle, i32x4_splat, u16x8_shl, u16x8_shr,
+    v128, v128_and, v128_load, v128_load64_splat, v128_load64_zero, v128_or, v128_store,
 };
 #[cfg(target_feature = "relaxed-simd")]
 use std::arch::wasm32::{
-    f32x4_relaxed_madd, i8x16_splat, i16x8_add, i16x8_relaxed_dot_i8x16_i7x16, i16x8_splat, i32x4_extract_lane,
-    i32x4_relaxed_dot_i8x16_i7x16_add, v128_load32_splat,
+    f32x4_relaxed_madd, i8x16_splat, i16x8_add, i16x8_relaxed_dot_i8x16_i7x16, i16x8_shr, i16x8_sub,
+    i32x4_extract_lane, i32x4_relaxed_dot_i8x16_i7x16_add, v128_load32_splat,
 };
+
+use std::cell::UnsafeCell;
 
 use super::{Isa, TilePointers};
 
@@ -30,11 +32,58 @@ pub(in crate::kernels) struct Sums {
     high: v128,
 }
 
+/// Vectors that loops use again and again. V8 builds a constant in three instructions wherever it stands in a loop's body; what
+/// is read from memory that may change is read once before the loop, or is an operand there.
+#[repr(align(16))]
+struct Constants {
+    /// Of each byte, the mask of that byte.
+    masks: [[u8; 16]; 64],
+    #[cfg(target_feature = "relaxed-simd")]
+    ones: [i16; 8],
+    /// The bits of an f16 among those of an f32 with the same sign and mantissa.
+    half_bits: [u32; 4],
+    /// What makes up for the smaller bias of an f16's exponent: 2^112.
+    half_scale: [f32; 4],
+}
+
+/// The cell alone keeps the compiler from taking the values for constants, once [`hide_constants`] was called: nothing writes them.
+struct Hidden(UnsafeCell<Constants>);
+
+// SAFETY: nothing writes it.
+unsafe impl Sync for Hidden {}
+
+static CONSTANTS: Hidden = Hidden(UnsafeCell::new(Constants {
+    masks: {
+        let mut masks = [[0; 16]; 64];
+        let mut mask = 0;
+        while mask < masks.len() {
+            masks[mask] = [mask as u8; 16];
+            mask += 1;
+        }
+        masks
+    },
+    #[cfg(target_feature = "relaxed-simd")]
+    ones: [1; 8],
+    half_bits: [0x8FFF_FFFF; 4],
+    half_scale: [f32::from_bits(0x7780_0000); 4],
+}));
+
+/// Lets the compiler lose sight of [`CONSTANTS`].
+pub(in crate::kernels) fn hide_constants() {
+    std::hint::black_box(&CONSTANTS);
+}
+
+/// Reads one of the [`CONSTANTS`].
+macro_rules! constant {
+    ($($place:tt)+) => {
+        v128_load((&raw const (*CONSTANTS.0.get()).$($place)+).cast())
+    };
+}
+
 /// f16 bits in the low 16 bits of each lane, sign extended above, to f32. Exact for finite values.
 #[inline(always)]
 unsafe fn half_lanes(bits: v128) -> v128 {
-    let moved = v128_and(i32x4_shl(bits, 13), i32x4_splat(0x8FFF_FFFFu32 as i32));
-    f32x4_mul(moved, f32x4_splat(f32::from_bits(0x7780_0000)))
+    f32x4_mul(v128_and(i32x4_shl(bits, 13), constant!(half_bits)), constant!(half_scale))
 }
 
 /// Codes times 16-bit activations, into the partial lanes.
@@ -61,7 +110,7 @@ unsafe fn dot_narrow(mut acc: Sums, w: [v128; 4], codes: *const i8) -> Sums {
 /// Codes times activations, summed by pairs in 16 bits.
 #[cfg(target_feature = "relaxed-simd")]
 #[inline(always)]
-unsafe fn pairs<const WORDS: usize>(w: &[v128], codes: *const i8) -> v128 {
+unsafe fn pairs_of<const WORDS: usize>(w: &[v128], codes: *const i8) -> v128 {
     let mut sums = i16x8_relaxed_dot_i8x16_i7x16(v128_load32_splat(codes.cast()), w[0]);
     for i in 1..WORDS {
         sums = i16x8_add(sums, i16x8_relaxed_dot_i8x16_i7x16(v128_load32_splat(codes.add(4 * i).cast()), w[i]));
@@ -73,7 +122,7 @@ unsafe fn pairs<const WORDS: usize>(w: &[v128], codes: *const i8) -> v128 {
 #[cfg(target_feature = "relaxed-simd")]
 #[inline(always)]
 unsafe fn widen(mut acc: Sums, sums: v128) -> Sums {
-    acc.rows = i32x4_add(acc.rows, i32x4_dot_i16x8(sums, i16x8_splat(1)));
+    acc.rows = i32x4_add(acc.rows, i32x4_dot_i16x8(sums, constant!(ones)));
     acc
 }
 
@@ -92,6 +141,7 @@ impl<const PAIRS: bool> Isa for Simd128<PAIRS> {
     const COLUMNS: usize = 4;
     const B8_ZERO: i32 = 0;
     const WIDE_FROM: usize = if cfg!(target_feature = "relaxed-simd") { 8 } else { 0 };
+    const CENTRES: bool = PAIRS;
 
     type W = v128;
     type Acc = Sums;
@@ -114,7 +164,7 @@ impl<const PAIRS: bool> Isa for Simd128<PAIRS> {
             1.. => u16x8_shr(w, right.unsigned_abs()),
             _ => u16x8_shl(w, right.unsigned_abs()),
         };
-        v128_and(shifted, u8x16_splat(mask))
+        v128_and(shifted, constant!(masks[usize::from(mask)]))
     }
 
     #[inline(always)]
@@ -141,14 +191,27 @@ impl<const PAIRS: bool> Isa for Simd128<PAIRS> {
                 (false, _) => dot_narrow(acc, w, x.cast()),
                 // 63 * 127 * 2 fits 16 bits twice, not four times.
                 (true, 6) => {
-                    let acc = widen(acc, pairs::<2>(&w[..2], x.cast()));
-                    widen(acc, pairs::<2>(&w[2..], x.add(8).cast()))
+                    let acc = widen(acc, pairs_of::<2>(&w[..2], x.cast()));
+                    widen(acc, pairs_of::<2>(&w[2..], x.add(8).cast()))
                 }
                 // 31 * 127 * 2 fits four times.
-                (true, _) => widen(acc, pairs::<4>(&w, x.cast())),
+                (true, _) => widen(acc, pairs_of::<4>(&w, x.cast())),
             };
         }
         dot_wide(acc, w, x.cast())
+    }
+
+    #[cfg(target_feature = "relaxed-simd")]
+    #[inline(always)]
+    unsafe fn centred16<const BITS: usize>(w: [v128; 4], x: *const u8, pairs: *const [i16; 2]) -> Sums {
+        if !PAIRS {
+            return Self::dot16::<BITS>(Self::zero_acc(), w, x);
+        }
+        // A code less its centre is at most 32 in magnitude, and eight times that by 127 fit 16 bits: what overflows on the
+        // way there comes back when the centre is taken off.
+        let sums = pairs_of::<4>(&w, x.cast());
+        let centre = i16x8_shr(v128_load32_splat(pairs.cast()), 6 - BITS as u32);
+        widen(Self::zero_acc(), i16x8_sub(sums, centre))
     }
 
     #[inline(always)]
@@ -156,7 +219,7 @@ impl<const PAIRS: bool> Isa for Simd128<PAIRS> {
         #[cfg(target_feature = "relaxed-simd")]
         if PAIRS && BITS <= 4 {
             // 15 * 127 * 2 fits 16 bits eight times.
-            return widen(Self::zero_acc(), pairs::<8>(&w, x.cast()));
+            return widen(Self::zero_acc(), pairs_of::<8>(&w, x.cast()));
         }
         Self::two_halves::<BITS>(w, x)
     }
