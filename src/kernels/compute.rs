@@ -17,9 +17,7 @@ use crate::quant::PackedLayout;
 /// Values a thread should get at least of row-wise work, so that waking it pays.
 const MIN_VALUES: usize = 1 << 14;
 /// Multiply-adds a chunk of a product should have at least.
-const MIN_PRODUCTS: usize = 1 << 17;
-/// Chunks of a product per thread: enough that a slow thread does not hold up the rest.
-const CHUNKS_PER_THREAD: usize = 4;
+const MIN_PRODUCTS: usize = 1 << 16;
 /// Tiles that a chunk is a multiple of: what the widest register spans.
 const TILE_STEP: usize = 4;
 
@@ -178,6 +176,7 @@ impl Compute {
             check_job(&input, job)?;
             self.divide(&input, job.weight, index, &mut shares);
         }
+        shares.sort_by_key(|share| std::cmp::Reverse(share.tiles.len()));
         let targets: Vec<(&CpuMatrix, SharedMut)> =
             jobs.iter_mut().map(|job| (job.weight, SharedMut(job.dst.as_mut_ptr()))).collect();
         self.pool.run(shares.len(), &|chunk| {
@@ -214,19 +213,22 @@ impl Compute {
         Ok(sums)
     }
 
-    /// Divides a job's tiles into shares. How does not change results.
+    /// Divides a job's tiles into shares: half of them evenly among the threads, then half of the rest, and so on, so that
+    /// few chunks keep all busy and those at the end are short (factoring, Hummel et al., 1992). How does not change results.
     fn divide(&self, input: &MatmulInput<'_>, weight: &CpuMatrix, job: usize, shares: &mut Vec<Share>) {
-        let tiles = weight.tiles();
+        let (tiles, threads) = (weight.tiles(), self.pool.threads());
         let products = weight.rows() * weight.columns() * input.rows;
-        let threads = self.pool.threads();
-        let wanted = if threads == 1 { 1 } else { threads * CHUNKS_PER_THREAD };
-        let n = wanted.min(products / MIN_PRODUCTS).max(1);
-        let step = tiles.div_ceil(n).next_multiple_of(TILE_STEP);
+        let least = if threads == 1 { tiles } else { (MIN_PRODUCTS * tiles).div_ceil(products.max(1)) };
         let mut start = 0;
         while start < tiles {
-            let end = (start + step).min(tiles);
-            shares.push(Share { job, tiles: start..end });
-            start = end;
+            let step = (tiles - start).div_ceil(2 * threads).max(least).next_multiple_of(TILE_STEP);
+            for _ in 0..threads {
+                let end = (start + step).min(tiles);
+                if start < end {
+                    shares.push(Share { job, tiles: start..end });
+                }
+                start = end;
+            }
         }
     }
 
