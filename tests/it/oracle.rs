@@ -30,12 +30,12 @@ fn recordings() -> Vec<Recording> {
     serde_json::from_value(all[RECORDING].take()).unwrap()
 }
 
-fn load(backend: Backend) -> Edge {
+fn load(backend: Backend, kv_cache: KvCache) -> Edge {
     let config = EdgeConfig {
         model: Model::File(real_model::path()),
         backend,
         max_context_tokens: WINDOW,
-        kv_cache: if backend == Backend::Reference { KvCache::F32 } else { KvCache::Auto },
+        kv_cache,
         ..EdgeConfig::default()
     };
     Edge::new(config).unwrap()
@@ -85,19 +85,27 @@ fn shorter_recordings() -> Vec<Recording> {
 
 #[test]
 fn the_reference_agrees_with_the_recording() {
-    agrees(&load(Backend::Reference), &shorter_recordings(), 0.995);
+    agrees(&load(Backend::Reference, KvCache::F32), &shorter_recordings(), 0.995);
 }
 
 #[test]
 fn the_cpu_backend_agrees_with_the_recording_and_the_reference() {
-    let edge = load(Backend::Cpu);
+    let edge = load(Backend::Cpu, KvCache::Auto);
     agrees(&edge, &recordings(), 0.96);
     reads_like_the_reference(&edge);
 }
 
 #[test]
 fn the_gpu_backend_agrees_with_the_recording_and_the_reference() {
-    let edge = load(Backend::Wgpu);
+    let edge = load(Backend::Wgpu, KvCache::Auto);
     agrees(&edge, &shorter_recordings(), 0.995);
     reads_like_the_reference(&edge);
+}
+
+#[test]
+fn a_cache_of_bytes_agrees_with_the_recording_and_the_reference() {
+    let edge = load(Backend::Cpu, KvCache::Q8);
+    agrees(&edge, &recordings(), 0.96);
+    reads_like_the_reference(&edge);
+    reads_like_the_reference(&load(Backend::Wgpu, KvCache::Q8));
 }
