@@ -336,8 +336,8 @@ pub(super) const fn plane_bits(bits: usize) -> (usize, usize) {
     }
 }
 
-/// The index of a 32-column chunk's group is the chunk's, shifted right by this: a division takes longer than the products.
-/// A group that is no power of two, and not more than one chunk, is a whole row.
+/// A chunk of 32 columns belongs to the group whose index is the chunk's, shifted right by this: a division takes as long as
+/// many products. A group that is no power of two is a whole row, so that its index is 0.
 #[inline(always)]
 pub(super) fn group_shift(group: usize) -> u32 {
     if group.is_power_of_two() { (group / BLOCK).max(1).trailing_zeros() } else { usize::BITS - 1 }
