@@ -265,7 +265,7 @@ pub struct BackendRow {
 }
 
 /// The user's choices for a device.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct OpenOptions {
     /// CPU threads; the backend's default when `None`.
     pub threads: Option<usize>,
@@ -273,6 +273,15 @@ pub struct OpenOptions {
     pub high_performance: bool,
     /// Accepts a software adapter.
     pub allow_fallback_adapter: bool,
+    /// The platform's clock: milliseconds since any moment.
+    pub now_ms: fn() -> f64,
+}
+
+impl Default for OpenOptions {
+    /// The clock stands still, so that nothing is measured.
+    fn default() -> Self {
+        Self { threads: None, high_performance: false, allow_fallback_adapter: false, now_ms: || 0.0 }
+    }
 }
 
 /// Every backend, the preferred first.

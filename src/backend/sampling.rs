@@ -5,7 +5,7 @@ use super::{DEVICE_TOP_K, DeviceSampling, uniform};
 
 /// Logits that are looked at together: most blocks hold none of the highest.
 const BLOCK: usize = 64;
-/// Of those, looked at at once.
+/// How many of a block's logits are compared at once.
 const LANES: usize = 16;
 
 /// The index drawn from `logits`, which are sorted from the highest down; 0 for an empty list.
@@ -135,6 +135,19 @@ mod tests {
         let logits = [0.0, 0.6f32.ln(), 0.4f32.ln()];
         let kept = |min_p| n_kept(&logits, 0.0, &DeviceSampling { min_p, ..SAMPLING });
         assert_eq!([kept(0.0), kept(0.5), kept(0.7), kept(1.0)], [3, 2, 1, 1]);
+    }
+
+    #[test]
+    fn the_highest_of_many_are_those_of_a_sorted_list() {
+        let mut logits: Vec<f32> = (0..200).map(|id| ((id * 37) % 53) as f32).collect();
+        (logits[3], logits[70], logits[130], logits[199]) = (f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 52.5);
+        let mut sorted: Vec<(u32, f32)> =
+            (0u32..).zip(logits.clone()).filter(|(_, logit)| *logit > f32::NEG_INFINITY).collect();
+        sorted.iter_mut().for_each(|(_, logit)| *logit = logit.min(f32::MAX));
+        sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        for count in [0, 1, 2, 70, 500] {
+            assert_eq!(top(&logits, count), sorted[..count.min(sorted.len())], "{count}");
+        }
     }
 
     #[test]

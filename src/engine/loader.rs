@@ -258,6 +258,7 @@ impl Loader {
             threads: (self.config.threads > 0).then_some(self.config.threads),
             high_performance: true,
             allow_fallback_adapter: self.config.backend.name().is_some(),
+            now_ms: self.clock.now_ms,
         };
         while let Some(row) = self.candidates.pop_front() {
             let memory = memory_for(row, &self.config);

@@ -217,8 +217,9 @@ impl Compute {
     /// few chunks keep all busy and those at the end are short (factoring, Hummel et al., 1992). How does not change results.
     fn divide(&self, input: &MatmulInput<'_>, weight: &CpuMatrix, job: usize, shares: &mut Vec<Share>) {
         let (tiles, threads) = (weight.tiles(), self.pool.threads());
-        let products = weight.rows() * weight.columns() * input.rows;
-        let least = if threads == 1 { tiles } else { (MIN_PRODUCTS * tiles).div_ceil(products.max(1)) };
+        // Of one tile, since addresses may have 32 bits and all the products of a prompt more.
+        let products = 4 * weight.columns() * input.rows;
+        let least = if threads == 1 { tiles } else { MIN_PRODUCTS.div_ceil(products.max(1)) };
         let mut start = 0;
         while start < tiles {
             let step = (tiles - start).div_ceil(2 * threads).max(least).next_multiple_of(TILE_STEP);

@@ -50,7 +50,7 @@ pub async fn check(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcom
     let draft = Draft::new(&graph, plan, &shared.target)?;
     let pool = Pool::new(gpu, std::slice::from_ref(&draft), &[])?;
     let program = Program::new(gpu, &graph, &draft, &shared, &pool)?;
-    program.submit(gpu)?;
+    program.submit(gpu, program.tokens)?;
     let mut worst = 0f64;
     for (output, expected) in pool.outputs.iter().zip(case.reference()?) {
         let expected = expected.as_f32()?;

@@ -1,7 +1,7 @@
 //! The GPU as the rest of this folder sees it: buffers, pipelines, submission and readback, with every fault of the
 //! device turned into an [`Error`]. Knows no model.
 
-use super::pace::{Pace, now_ms};
+use super::pace::Pace;
 use crate::backend::OpenOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::shader::{Access, Binding, Caps, Kernel};
@@ -44,6 +44,8 @@ pub struct Gpu {
     /// Bytes of all buffers made.
     pub bytes: u64,
     pub pace: Pace,
+    /// Milliseconds since any moment.
+    pub now_ms: fn() -> f64,
     staged: u64,
     staging: Option<wgpu::Buffer>,
 }
@@ -118,6 +120,7 @@ impl Gpu {
             pipelines,
             bytes: 0,
             pace: Pace::default(),
+            now_ms: options.now_ms,
             staged: 0,
             staging: None,
         })
@@ -239,9 +242,10 @@ impl Gpu {
         self.check()
     }
 
-    /// Gives the time at which the device has done everything submitted so far.
+    /// Gives the time at which everything submitted so far was seen to be done.
     pub fn submitted_work(&self) -> oneshot::Receiver<f64> {
         let (sender, receiver) = oneshot::channel();
+        let now_ms = self.now_ms;
         self.queue.on_submitted_work_done(move || {
             // The receiver is gone only when nobody waits any more.
             let _ = sender.send(now_ms());

@@ -53,7 +53,7 @@ impl Hidden {
         };
         gpu.write(&shared.tokens, 0, tokens);
         gpu.write(&shared.state, 0, State::forward(position, tokens.len()).words());
-        program.submit(gpu)?;
+        program.submit(gpu, tokens.len())?;
         let encoder = gpu.encoder();
         let words = gpu.submit_and_read(encoder, states, tokens.len() * self.width).await?;
         Ok(words.into_iter().map(f32::from_bits).collect())

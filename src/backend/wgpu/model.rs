@@ -3,7 +3,6 @@
 use super::check::self_test;
 use super::device::Gpu;
 use super::hidden::Hidden;
-use super::pace::now_ms;
 use super::profile::{self, Profile};
 use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, SUBMIT_STEPS, Shared, Target};
 use super::sample;
@@ -71,7 +70,7 @@ struct InFlight {
     /// Gives the time of its end.
     end: oneshot::Receiver<f64>,
     begin: f64,
-    /// Bytes of weights times tokens.
+    /// Of a prompt, bytes of weights times tokens; else 0.
     work: u64,
 }
 
@@ -203,9 +202,11 @@ impl Model {
         if let Some(profile) = &mut self.profile {
             return profile.run(&mut self.gpu, program).await;
         }
-        let begin = now_ms();
-        program.submit(&mut self.gpu)?;
-        self.in_flight = Some(InFlight { end: self.gpu.submitted_work(), begin, work: program.work() });
+        let begin = (self.gpu.now_ms)();
+        program.submit(&mut self.gpu, tokens.len())?;
+        // A single token is bound by memory and tells nothing of prompts.
+        let work = if tokens.len() > 1 { program.work(tokens.len()) } else { 0 };
+        self.in_flight = Some(InFlight { end: self.gpu.submitted_work(), begin, work });
         Ok(())
     }
 
@@ -293,7 +294,7 @@ impl Model {
             let logits = scorer.pool.outputs.first().ok_or_else(not_ready)?.clone();
             self.gpu.write(&self.shared.tokens, 0, chunk);
             self.gpu.write(&self.shared.state, 0, State::forward(position + done, chunk.len()).words());
-            scorer.program.submit(&mut self.gpu)?;
+            scorer.program.submit(&mut self.gpu, chunk.len())?;
             let encoder = self.gpu.encoder();
             let words = self.gpu.submit_and_read(encoder, &logits, chunk.len() * self.vocabulary).await?;
             scores.extend(words.into_iter().map(f32::from_bits));

@@ -1,14 +1,17 @@
-//! How much work a device is given at once. A submit cannot be cut short, and while it runs a page is not drawn and a driver
-//! may lose patience, so each takes about a tenth of a second, whatever the device; how fast that is, the prompts show.
+//! How much of a prompt's work a device is given at once. A submit cannot be cut short, and while it runs a page is not drawn
+//! and a driver may lose patience, so each takes about a tenth of a second at most, or as long as one dispatch does. How much
+//! work that is, earlier prompts show. Work is counted in bytes of weights times tokens.
 
-/// What a submit should take.
+/// What a submit should take at most.
 const SUBMIT_MS: f64 = 100.0;
+/// How many times the speed may grow by one measurement: clocks have coarse ticks and may be set.
+const GROWTH: f64 = 4.0;
 /// Work of a submit before the device's speed is known: short on a slow GPU, and many submits do not tell on a fast one.
 const FIRST_WORK: u64 = 1 << 30;
 /// The least work whose time tells the speed, and the least that a submit is cut down to.
 const LEAST_WORK: u64 = 64 << 20;
 
-/// The speed that a device shows. Work is counted in bytes of weights times tokens.
+/// The speed that a device shows.
 #[derive(Debug, Default)]
 pub struct Pace {
     /// Work a millisecond.
@@ -29,24 +32,9 @@ impl Pace {
             return;
         }
         let found = work as f64 / ms;
-        self.speed = Some(self.speed.map_or(found, |known| found.max((known + found) / 2.0)));
+        self.speed =
+            Some(self.speed.map_or(found, |known| found.clamp((known + found.min(known)) / 2.0, GROWTH * known)));
     }
-}
-
-/// Milliseconds by a clock that may start anywhere.
-#[cfg(target_family = "wasm")]
-pub fn now_ms() -> f64 {
-    js_sys::Date::now()
-}
-
-/// Milliseconds by a clock that may start anywhere.
-#[cfg(not(target_family = "wasm"))]
-pub fn now_ms() -> f64 {
-    use std::sync::LazyLock;
-    use std::time::Instant;
-
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    START.elapsed().as_secs_f64() * 1e3
 }
 
 #[cfg(test)]
@@ -76,6 +64,8 @@ mod tests {
         assert!(pace.submit_work().abs_diff(work / 2) < work / 1000);
         pace.measured(8 << 30, 50.0);
         assert_eq!(pace.submit_work(), work);
+        pace.measured(8 << 30, 0.001);
+        assert_eq!(pace.submit_work(), 4 * work);
     }
 
     #[test]

@@ -362,23 +362,20 @@ impl Program {
         Ok(Self { tokens: 0, commands })
     }
 
-    /// Bytes of weights times tokens of all dispatches.
-    pub fn work(&self) -> u64 {
-        self.commands.iter().map(|command| self.work_of(command)).sum()
+    /// Bytes of weights times tokens of all dispatches with so many tokens. Weights that only the last token meets count as
+    /// if all did.
+    pub fn work(&self, tokens: usize) -> u64 {
+        self.commands.iter().map(|command| command.bytes * tokens as u64).sum()
     }
 
-    fn work_of(&self, command: &Command) -> u64 {
-        command.bytes * self.tokens as u64
-    }
-
-    /// Submits every dispatch, in as many submits as keep each at the device's pace.
-    pub fn submit(&self, gpu: &mut Gpu) -> Result<()> {
+    /// Submits every dispatch for a step of so many tokens, in as many submits as keep each at the device's pace.
+    pub fn submit(&self, gpu: &mut Gpu, tokens: usize) -> Result<()> {
         let most = gpu.pace.submit_work();
         let mut rest = self.commands.as_slice();
         while !rest.is_empty() {
             let mut sum = 0;
             let fits = rest.iter().position(|command| {
-                sum += self.work_of(command);
+                sum += command.bytes * tokens as u64;
                 sum > most
             });
             let (now, later) = rest.split_at(fits.unwrap_or(rest.len()).max(1));

@@ -20,7 +20,8 @@ use crate::tensor::Tensor;
 use futures::executor::block_on;
 use std::sync::Arc;
 
-const ANY_ADAPTER: OpenOptions = OpenOptions { allow_fallback_adapter: true, threads: None, high_performance: false };
+const ANY_ADAPTER: OpenOptions =
+    OpenOptions { allow_fallback_adapter: true, threads: None, high_performance: false, now_ms: || 0.0 };
 const NO_ADAPTER: &str = "no adapter: install mesa-vulkan-drivers and libvulkan1, or a GPU's driver";
 
 /// A device that has no more than WebGPU guarantees: it refuses kernels that need more.

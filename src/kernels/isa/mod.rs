@@ -87,8 +87,8 @@ pub(super) trait Isa {
     /// Adds the products of 16 columns: byte `j` of `w[i]` with activation `4 * i + j`.
     /// `x` holds 16 readable activations: i16 when `BITS >= WIDE_FROM`, else i8.
     unsafe fn dot16<const BITS: usize>(acc: Self::Acc, w: [Self::W; 4], x: *const u8) -> Self::Acc;
-    /// As `dot16` from no sum, of symmetric codes less their centre `1 << (BITS - 1)`, where the instruction set `CENTRES` and
-    /// activations have 8 bits. `pairs` are their sums, as `Codes` keeps them.
+    /// As `dot16` from no sum, of symmetric codes less their centre `1 << (BITS - 1)`, for activations of 8 bits. `pairs` are
+    /// their sums, as `Codes` keeps them. Without `CENTRES` nobody calls it, and nothing is taken off.
     #[inline(always)]
     unsafe fn centred16<const BITS: usize>(w: [Self::W; 4], x: *const u8, pairs: *const [i16; 2]) -> Self::Acc {
         let _ = pairs;

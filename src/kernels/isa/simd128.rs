@@ -36,7 +36,7 @@ pub(in crate::kernels) struct Sums {
 /// is read from memory that may change is read once before the loop, or is an operand there.
 #[repr(align(16))]
 struct Constants {
-    /// Of each byte, the mask of that byte.
+    /// Entry `m`: the byte `m` 16 times.
     masks: [[u8; 16]; 64],
     #[cfg(target_feature = "relaxed-simd")]
     ones: [i16; 8],

@@ -42,8 +42,8 @@ pub(super) fn spin_until(is_over: impl Fn() -> bool) -> bool {
 }
 
 /// Called now and then while the others are waited for, with the looks so far. After long it sleeps, since another
-/// program may have the processor of whoever is late; after longer than a chunk takes, since a sleep takes three times its
-/// time and the others park meanwhile. A helper that stopped would be waited for for ever.
+/// program may have the processor of whoever is late. Long is more than a chunk takes: a sleep of 50 µs takes 150, and the
+/// others park meanwhile. A helper that stopped would be waited for for ever.
 #[allow(clippy::panic, reason = "the module's memory is in no known state after a trap")]
 pub(super) fn breathe(looks: u32) {
     if FAULT.load(Ordering::Relaxed) {
