@@ -1,6 +1,6 @@
 // Tokens a second over time, from when pieces of text came. Pure: it knows no clock and no elements.
 
-/** The least span one value is taken over; shorter ones show the timer rather than the speed. */
+/** The least span one value is taken over, unless the whole is short; shorter ones show the timer rather than the speed. */
 const LEAST_WINDOW_MS = 200;
 /** A value is taken over about this many pieces, so that pieces that come in bursts do not look like jumps. */
 const PIECES_A_WINDOW = 10;
@@ -16,7 +16,7 @@ export function ratesOverTime(times, tokens) {
   if (times.length < 2 || last <= first) return [];
   const perPiece = tokens / times.length;
   const span = last - first;
-  const window = Math.min(span, Math.max(LEAST_WINDOW_MS, (span / times.length) * PIECES_A_WINDOW));
+  const window = Math.min(span / 2, Math.max(LEAST_WINDOW_MS, (span / times.length) * PIECES_A_WINDOW));
   const count = Math.max(2, Math.min(MOST_POINTS, Math.ceil((span - window) / (window / 4)) + 1));
   const points = [];
   for (let i = 0; i < count; i += 1) {

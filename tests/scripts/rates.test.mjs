@@ -33,6 +33,13 @@ test('a_piece_of_several_tokens_counts_as_several', () => {
   assert.ok(Math.abs(point.rate - 100) <= 10);
 });
 
+test('a_short_answer_is_a_line_too', () => {
+  const points = ratesOverTime(steady(20, 6), 20);
+  assert.ok(points.length >= 3);
+  assert.ok(points.at(-1).ms - points[0].ms >= 50, JSON.stringify(points));
+  for (const { rate } of points) assert.ok(Math.abs(rate - 1000 / 6) <= 17, `${rate} tokens/s`);
+});
+
 test('fewer_than_two_times_have_no_rate', () => {
   for (const times of [[], [3], [3, 3]]) assert.deepEqual(ratesOverTime(times, times.length), []);
 });
