@@ -17,7 +17,7 @@ export function ratesOverTime(times, tokens) {
   const perPiece = tokens / times.length;
   const span = last - first;
   const window = Math.min(span / 2, Math.max(LEAST_WINDOW_MS, (span / times.length) * PIECES_A_WINDOW));
-  const count = Math.max(2, Math.min(MOST_POINTS, Math.ceil((span - window) / (window / 4)) + 1));
+  const count = Math.min(MOST_POINTS, Math.ceil((span - window) / (window / 4)) + 1);
   const points = [];
   for (let i = 0; i < count; i += 1) {
     const start = first + ((span - window) * i) / (count - 1);

@@ -66,22 +66,22 @@ pub fn draw_from_vocabulary(logits: &[f32], sampling: &DeviceSampling, step: u32
 #[must_use]
 pub fn top(logits: &[f32], count: usize) -> Vec<(u32, f32)> {
     let mut best: Vec<(u32, f32)> = Vec::with_capacity(count.min(logits.len()) + 1);
+    // What a logit has to exceed to be among the best.
+    let mut least = f32::NEG_INFINITY;
     for (first, block) in (0u32..).step_by(BLOCK).zip(logits.chunks(BLOCK)) {
-        let least =
-            if best.len() < count { f32::NEG_INFINITY } else { best.last().map_or(f32::MAX, |&(_, least)| least) };
         if !is_any_above(block, least) {
             continue;
         }
         for (id, &logit) in (first..).zip(block) {
-            let full = best.len() >= count;
-            let is_usable = logit > f32::NEG_INFINITY;
-            if !is_usable || (full && best.last().is_none_or(|&(_, least)| logit <= least)) {
-                continue;
+            if logit > least {
+                let logit = logit.min(f32::MAX);
+                let place = best.partition_point(|&(_, held)| held >= logit);
+                best.insert(place, (id, logit));
+                best.truncate(count);
+                if best.len() == count {
+                    least = best.last().map_or(f32::INFINITY, |&(_, logit)| logit);
+                }
             }
-            let logit = logit.min(f32::MAX);
-            let place = best.partition_point(|&(_, held)| held >= logit);
-            best.insert(place, (id, logit));
-            best.truncate(count);
         }
     }
     best

@@ -32,8 +32,11 @@ impl Pace {
             return;
         }
         let found = work as f64 / ms;
-        self.speed =
-            Some(self.speed.map_or(found, |known| found.clamp((known + found.min(known)) / 2.0, GROWTH * known)));
+        self.speed = Some(match self.speed {
+            Some(known) if found < known => (known + found) / 2.0,
+            Some(known) => found.min(GROWTH * known),
+            None => found,
+        });
     }
 }
 
