@@ -39,14 +39,28 @@ const OPT_FLAGS = ['-O3', '--enable-simd', '--enable-bulk-memory', '--enable-sig
 /**
  * Builds every module, or some, and checks its size; returns `[{ name, bytes, gzipBytes, built }]`.
  * `release` is for the published package: link-time optimization and wasm-opt, minutes instead of seconds.
+ *
+ * Modules with and without threads share no dependencies, and the last crate of each keeps one core busy: the two kinds
+ * are built side by side.
  */
 export async function buildWasm({ release = false, modules = MODULES } = {}) {
   const { route: plain, threads, missing, hint } = await findWasmTarget();
   if (!plain) throw new Stop(`${missing} is missing: run \`npm run setup\` (${hint})`);
   const bindgen = await needBindgen();
+  const kinds = await Promise.allSettled([
+    buildInTurn(modules.filter((module) => !module.threads), plain, bindgen, release),
+    buildInTurn(modules.filter((module) => module.threads), threads, bindgen, release),
+  ]);
+  return kinds.flatMap(({ reason, value }) => {
+    if (reason) throw reason;
+    return value;
+  });
+}
+
+/** Builds those of the modules that are not built yet, all of one kind. */
+async function buildInTurn(modules, route, bindgen, release) {
   const results = [];
   for (const module of modules) {
-    const route = module.threads ? threads : plain;
     const stamp = join(targetFolder(module, release), `${module.name}.stamp`);
     const key = `${route.name} ${bindgen} ${hashOfInputs()}`;
     const done = existsSync(stamp) && readFileSync(stamp, 'utf8') === `${key} ${hashOfOutput(module)}`;
