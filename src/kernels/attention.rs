@@ -18,6 +18,8 @@ use crate::quant::KV_BLOCK;
 const KEYS: usize = 64;
 /// Query rows of a block.
 const ROWS: usize = 4;
+/// Interleaved parts that the scores of a row are summed in.
+const SUMS: usize = 16;
 
 /// Cached keys and values, each `[n_kv_heads, capacity, head_dim]`.
 #[derive(Debug, Clone, Copy)]
@@ -389,11 +391,12 @@ unsafe fn block_scores<I: Isa, E: Element>(
 }
 
 impl Softmax {
-    /// Turns the scores of the block of keys at `first` into weights and returns what earlier sums shrink by.
+    /// Turns the scores of the block of keys at `first` into weights and returns what earlier sums shrink by. Rows that
+    /// repeat the last keep their scores.
     #[inline(always)]
     fn weigh(&mut self, block: &Block, first: usize, scores: &mut Scores) -> [f32; ROWS] {
         let mut factors = [1.0; ROWS];
-        for (i, row) in scores.iter_mut().enumerate() {
+        for (i, row) in scores.iter_mut().enumerate().take(block.n) {
             let visible = &block.visible[i];
             let start = visible.start.clamp(first, first + KEYS) - first;
             let end = visible.end.clamp(first, first + KEYS) - first;
@@ -403,16 +406,21 @@ impl Softmax {
             }
             row[..start].fill(f32::NEG_INFINITY);
             row[end..].fill(f32::NEG_INFINITY);
-            let largest =
-                row.iter().fold(self.largest[i], |largest, &score| if score > largest { score } else { largest });
+            let mut tops = [self.largest[i]; SUMS];
+            for scores in row.as_chunks::<SUMS>().0 {
+                for (top, &score) in tops.iter_mut().zip(scores) {
+                    *top = if score > *top { score } else { *top };
+                }
+            }
+            let largest = tops.into_iter().fold(f32::NEG_INFINITY, |top, score| if score > top { score } else { top });
             if self.largest[i] == f32::NEG_INFINITY {
                 factors[i] = 0.0;
             } else {
                 factors[i] = exp(self.largest[i] - largest);
             }
             self.largest[i] = largest;
-            let mut totals = [0f32; 16];
-            for scores in row.chunks_exact_mut(16) {
+            let mut totals = [0f32; SUMS];
+            for scores in row.as_chunks_mut::<SUMS>().0 {
                 for (score, total) in scores.iter_mut().zip(&mut totals) {
                     *score = exp(*score - largest);
                     *total += *score;
