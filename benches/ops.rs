@@ -77,7 +77,7 @@ fn measure(compute: &Compute, case: &Case) -> Result<f64> {
     let matrices = matrices.collect::<Result<Vec<_>>>()?;
     let values: Vec<f32> = (0..n * columns).map(|i| (i % 17) as f32 - 8.0).collect();
     let mut quantized = QuantizedRows::default();
-    compute.quantize(&values, n, columns, &mut quantized)?;
+    compute.quantize(&values, n, &matrices.iter().collect::<Vec<_>>(), &mut quantized)?;
     let input = MatmulInput { values: &values, quantized: Some(&quantized), rows: n };
     let mut dst = vec![0f32; n * rows];
     let mut best = f64::INFINITY;

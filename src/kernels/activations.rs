@@ -5,19 +5,10 @@ use crate::error::{Error, Result};
 
 /// Columns that share an activation scale.
 pub const BLOCK: usize = 32;
-/// Extremes in flight.
-const LANES: usize = 16;
 /// Columns of the smallest group of weights.
-const HALF: usize = 16;
-/// Bits of the narrowest and widest codes of weights.
-const NARROWEST_BITS: usize = 2;
-const WIDEST_BITS: usize = 8;
-/// The centre of the widest codes with a scale for each 16 columns, of 6 bits. Eight codes of activations times this fit 16 bits.
-const WIDEST_CENTRE: i32 = 32;
+pub(super) const HALF: usize = 16;
 /// Rows are padded with zeros to a multiple of this, the widest group of a layout.
 const PADDING: usize = 128;
-/// How much larger than the mean the square of a block's scale is where its rest is worth coding.
-const OUTLIER: f32 = 3.0;
 /// In place of a block: the row has no rest.
 pub(super) const NO_REST: usize = usize::MAX;
 
@@ -39,8 +30,22 @@ pub struct QuantizedRows {
     pub(super) wide: Codes<i16>,
     /// The block whose rest is coded, or [`NO_REST`], of each row; empty where there are no 8-bit codes.
     pub(super) rests: Vec<usize>,
+    /// Of each 16 columns, the sums of the 8-bit codes of the first two of every four, and of the last two, times
+    /// 32, the centre of the widest codes with a scale for each 16 columns; empty where nothing reads them. `[rows, stride / 16]`.
+    pub(super) pairs: Vec<[i16; 2]>,
     /// Of rows with one scale and one zero point, what is added to every value of a row; else empty.
     pub(super) shifts: Vec<f32>,
+}
+
+/// What the products that read some activations want of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wanted {
+    /// Codes of 8 bits.
+    pub(super) narrow: bool,
+    /// Codes of 16 bits.
+    pub(super) wide: bool,
+    /// Sums of 8-bit codes by pairs.
+    pub(super) pairs: bool,
 }
 
 /// The codes of all rows in one width, each row [`QuantizedRows::stride`] long.
@@ -54,9 +59,13 @@ pub(super) struct Codes<T> {
     pub(super) totals: Vec<f32>,
     /// Sum of the values of each 16 columns, `[rows, stride / 16]`.
     pub(super) halves: Vec<f32>,
-    /// Of each 16 columns, the sums of the codes of the first two of every four, and of the last two, times
-    /// [`WIDEST_CENTRE`]; without meaning where codes have 16 bits. `[rows, stride / 16]`.
-    pub(super) pairs: Vec<[i16; 2]>,
+}
+
+impl Wanted {
+    /// What both want.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { narrow: self.narrow || other.narrow, wide: self.wide || other.wide, pairs: self.pairs || other.pairs }
+    }
 }
 
 /// Where products find the activations of one width; index them as [`Codes`] says, codes by bytes.
@@ -75,17 +84,17 @@ pub(super) struct QuantizeRow<'a> {
     pub(super) narrow: Option<CodesRow<'a, i8>>,
     pub(super) wide: Option<CodesRow<'a, i16>>,
     pub(super) rest: Option<&'a mut usize>,
+    pub(super) pairs: Option<&'a mut [[i16; 2]]>,
     /// Where the row gets one scale and one zero point; this is what its values exceed those of the codes by.
     pub(super) shift: Option<&'a mut f32>,
 }
 
 /// One row of [`Codes`].
 pub(super) struct CodesRow<'a, T> {
-    codes: &'a mut [T],
-    scales: &'a mut [f32],
-    totals: &'a mut [f32],
-    halves: &'a mut [f32],
-    pairs: &'a mut [[i16; 2]],
+    pub(super) codes: &'a mut [T],
+    pub(super) scales: &'a mut [f32],
+    pub(super) totals: &'a mut [f32],
+    pub(super) halves: &'a mut [f32],
 }
 
 /// An integer that activations are rounded to.
@@ -119,12 +128,11 @@ impl<T: Code> Codes<T> {
         self.scales.resize(len / BLOCK, 0.0);
         self.totals.resize(len / BLOCK, 0.0);
         self.halves.resize(len / HALF, 0.0);
-        self.pairs.resize(len / HALF, [0; 2]);
     }
 
     fn bytes(&self) -> usize {
         let floats = self.scales.capacity() + self.totals.capacity() + self.halves.capacity();
-        size_of::<T>() * self.codes.capacity() + 4 * (floats + self.pairs.capacity())
+        size_of::<T>() * self.codes.capacity() + 4 * floats
     }
 
     /// The value of code `at`.
@@ -132,32 +140,14 @@ impl<T: Code> Codes<T> {
         f64::from(self.codes[at].into()) * f64::from(self.scales[at / BLOCK])
     }
 
-    fn pointers(&self) -> ActivationPointers {
-        ActivationPointers {
-            codes: self.codes.as_ptr().cast(),
-            code_bytes: size_of::<T>(),
-            scales: self.scales.as_ptr(),
-            totals: self.totals.as_ptr(),
-            halves: self.halves.as_ptr(),
-            pairs: self.pairs.as_ptr(),
-        }
-    }
-
     /// The rows, each of `stride` codes; none where there are no codes.
     fn rows(&mut self, stride: usize) -> impl Iterator<Item = CodesRow<'_, T>> {
         let scales = self.scales.chunks_exact_mut((stride / BLOCK).max(1));
         let totals = self.totals.chunks_exact_mut((stride / BLOCK).max(1));
         let halves = self.halves.chunks_exact_mut((stride / HALF).max(1));
-        let pairs = self.pairs.chunks_exact_mut((stride / HALF).max(1));
         let codes = self.codes.chunks_exact_mut(stride.max(1));
-        let sums = scales.zip(totals).zip(halves.zip(pairs));
-        codes.zip(sums).map(|(codes, ((scales, totals), (halves, pairs)))| CodesRow {
-            codes,
-            scales,
-            totals,
-            halves,
-            pairs,
-        })
+        let sums = scales.zip(totals).zip(halves);
+        codes.zip(sums).map(|(codes, ((scales, totals), halves))| CodesRow { codes, scales, totals, halves })
     }
 }
 
@@ -178,7 +168,8 @@ impl QuantizedRows {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let rests = size_of::<usize>() * self.rests.capacity();
-        self.narrow.bytes() + self.wide.bytes() + rests + 4 * self.shifts.capacity()
+        let sums = size_of::<[i16; 2]>() * self.pairs.capacity() + size_of::<f32>() * self.shifts.capacity();
+        self.narrow.bytes() + self.wide.bytes() + rests + sums
     }
 
     /// The value that column `k` of row `n` stands for to weights that read 16 bits if `wide`.
@@ -202,19 +193,39 @@ impl QuantizedRows {
     /// Where products find the activations in 16 bits if `wide`, else in 8.
     #[inline(always)]
     pub(super) fn pointers(&self, wide: bool) -> ActivationPointers {
-        if wide { self.wide.pointers() } else { self.narrow.pointers() }
+        #[inline(always)]
+        fn of<T>(codes: &Codes<T>, pairs: &[[i16; 2]]) -> ActivationPointers {
+            ActivationPointers {
+                codes: codes.codes.as_ptr().cast(),
+                code_bytes: size_of::<T>(),
+                scales: codes.scales.as_ptr(),
+                totals: codes.totals.as_ptr(),
+                halves: codes.halves.as_ptr(),
+                pairs: pairs.as_ptr(),
+            }
+        }
+        if wide { of(&self.wide, &[]) } else { of(&self.narrow, &self.pairs) }
     }
 
-    /// Makes room for `rows` rows of `columns` columns, for products whose weights of at least `wide_from` bits read
-    /// 16-bit activations; `whole` rows get one scale and one zero point.
-    pub(super) fn reshape(&mut self, (rows, columns): (usize, usize), wide_from: usize, whole: bool) {
+    /// Makes room for `rows` rows of `columns` columns in the forms that are `wanted`; `whole` rows get one scale and one
+    /// zero point.
+    pub(super) fn reshape(&mut self, (rows, columns): (usize, usize), wanted: Wanted, whole: bool) {
         let padded = columns.next_multiple_of(PADDING);
         (self.rows, self.columns, self.padded) = (rows, columns, padded);
-        let (has_narrow, has_wide) = (wide_from > NARROWEST_BITS, wide_from <= WIDEST_BITS);
-        self.narrow.reshape(if has_narrow { rows * self.stride() } else { 0 });
-        self.wide.reshape(if has_wide { rows * self.stride() } else { 0 });
-        self.rests.resize(if has_narrow { rows } else { 0 }, NO_REST);
+        let len = rows * self.stride();
+        self.narrow.reshape(if wanted.narrow { len } else { 0 });
+        self.wide.reshape(if wanted.wide { len } else { 0 });
+        self.rests.resize(if wanted.narrow { rows } else { 0 }, NO_REST);
+        self.pairs.resize(if wanted.narrow && wanted.pairs { len / HALF } else { 0 }, [0; 2]);
         self.shifts.resize(if whole { rows } else { 0 }, 0.0);
+    }
+
+    /// Whether all that is `wanted` is there.
+    pub(super) fn has(&self, wanted: Wanted) -> bool {
+        let len = self.rows * self.stride();
+        (!wanted.narrow || self.narrow.codes.len() == len)
+            && (!wanted.wide || self.wide.codes.len() == len)
+            && (!wanted.pairs || self.pairs.len() == len / HALF)
     }
 
     /// The rows as separate jobs; `values` is `[rows, columns]`.
@@ -233,180 +244,15 @@ impl QuantizedRows {
         let stride = self.stride();
         let (mut narrow, mut wide) = (self.narrow.rows(stride), self.wide.rows(stride));
         let (mut rests, mut shifts) = (self.rests.iter_mut(), self.shifts.iter_mut());
+        let mut pairs = self.pairs.chunks_exact_mut((stride / HALF).max(1));
         let rows = values.chunks_exact(self.columns.max(1));
         Ok(rows.map(move |values| QuantizeRow {
             values,
             narrow: narrow.next(),
             wide: wide.next(),
             rest: rests.next(),
+            pairs: pairs.next(),
             shift: shifts.next(),
         }))
     }
-}
-
-/// Quantizes one row in every width it is wanted in. Rounds to nearest, ties to even; equal on every processor.
-#[inline(always)]
-pub(super) fn quantize_row(job: QuantizeRow<'_>) {
-    if let Some(shift) = job.shift {
-        let whole = WholeRow::new(job.values);
-        *shift = whole.shift;
-        if let Some(narrow) = job.narrow {
-            whole.quantize(job.values, narrow);
-        }
-        if let Some(wide) = job.wide {
-            whole.quantize(job.values, wide);
-        }
-        if let Some(rest) = job.rest {
-            *rest = NO_REST;
-        }
-        return;
-    }
-    if let Some(mut narrow) = job.narrow {
-        quantize_codes(job.values, &mut narrow);
-        if let Some(rest) = job.rest {
-            *rest = quantize_rest(job.values, &mut narrow);
-        }
-    }
-    if let Some(mut wide) = job.wide {
-        quantize_codes(job.values, &mut wide);
-    }
-}
-
-#[inline(always)]
-fn quantize_codes<T: Code>(values: &[f32], row: &mut CodesRow<'_, T>) {
-    for index in 0..row.scales.len() {
-        row.put(index, &block_of(values, index));
-    }
-}
-
-/// Codes the rest of the block with the largest scale, the first of equals, if it stands out; answers which it is.
-#[inline(always)]
-fn quantize_rest(values: &[f32], row: &mut CodesRow<'_, i8>) -> usize {
-    let n_blocks = row.scales.len() - 1;
-    let (mut largest, mut index, mut squares) = (0.0, NO_REST, 0.0);
-    for (block, &scale) in row.scales[..n_blocks].iter().enumerate() {
-        squares += scale * scale;
-        if scale > largest {
-            (largest, index) = (scale, block);
-        }
-    }
-    if index == NO_REST || largest * largest * n_blocks as f32 <= OUTLIER * squares {
-        return NO_REST;
-    }
-    let mut rest = block_of(values, index);
-    for (rest, &code) in rest.iter_mut().zip(&row.codes[index * BLOCK..]) {
-        *rest -= largest * f32::from(code);
-    }
-    row.put(n_blocks, &rest);
-    index
-}
-
-/// A block of values; zeros follow the last.
-#[inline(always)]
-fn block_of(values: &[f32], index: usize) -> [f32; BLOCK] {
-    let from = values.get(index * BLOCK..).unwrap_or_default();
-    from.first_chunk::<BLOCK>().copied().unwrap_or_else(|| {
-        let mut padded = [0f32; BLOCK];
-        for (to, from) in padded.iter_mut().zip(from) {
-            *to = *from;
-        }
-        padded
-    })
-}
-
-impl<T: Code> CodesRow<'_, T> {
-    /// Quantizes `block` as block `index` of the row.
-    #[inline(always)]
-    fn put(&mut self, index: usize, block: &[f32; BLOCK]) {
-        let scale = quantize_block(block, &mut self.codes[index * BLOCK..][..BLOCK]);
-        self.sum(index, scale);
-    }
-
-    /// Notes the scale and the sums of block `index`, whose codes are there.
-    #[inline(always)]
-    fn sum(&mut self, index: usize, scale: f32) {
-        let mut total = 0;
-        for (half, codes) in (2 * index..).zip(self.codes[index * BLOCK..][..BLOCK].chunks_exact(HALF)) {
-            let mut pairs = [0i32; 2];
-            for four in codes.as_chunks::<4>().0 {
-                pairs[0] += four[0].into() + four[1].into();
-                pairs[1] += four[2].into() + four[3].into();
-            }
-            let sum = pairs[0] + pairs[1];
-            self.pairs[half] = pairs.map(|pair| (pair * WIDEST_CENTRE) as i16);
-            self.halves[half] = scale * sum as f32;
-            total += sum;
-        }
-        (self.scales[index], self.totals[index]) = (scale, scale * total as f32);
-    }
-}
-
-/// One scale and one zero point for a row, from its least and largest value: `x_q = clamp(round(x / s) + z, 0, 255)`
-/// (Jacob et al., 2018). The codes are `x_q - 128`. The range is mapped to 1 to 255, so that no code is -128, whose
-/// negative is no byte: some instruction sets take it.
-struct WholeRow {
-    scale: f32,
-    inverse: f32,
-    /// Added to a rounded value to make its code.
-    zero: i32,
-    /// What the row's values exceed those of the codes by.
-    shift: f32,
-}
-
-impl WholeRow {
-    #[inline(always)]
-    fn new(values: &[f32]) -> Self {
-        // Zero is a value of every row, so that it has an exact code. Extremes by lanes, so that this compiles to SIMD.
-        let (mut lows, mut highs) = ([0f32; LANES], [0f32; LANES]);
-        let (chunks, rest) = values.as_chunks::<LANES>();
-        for values in chunks {
-            for ((low, high), &value) in lows.iter_mut().zip(&mut highs).zip(values) {
-                *low = if value < *low { value } else { *low };
-                *high = if value > *high { value } else { *high };
-            }
-        }
-        for ((low, high), &value) in lows.iter_mut().zip(&mut highs).zip(rest) {
-            (*low, *high) = (low.min(value), high.max(value));
-        }
-        let (low, high) = (lows.into_iter().fold(0.0, f32::min), highs.into_iter().fold(0.0, f32::max));
-        let scale = (high - low) / 254.0;
-        let inverse = if scale > 0.0 { (1.0 / scale).min(f32::MAX) } else { 0.0 };
-        let zero = rounded(-low * inverse) - 127;
-        Self { scale, inverse, zero, shift: -scale * zero as f32 }
-    }
-
-    #[inline(always)]
-    fn quantize<T: Code>(&self, values: &[f32], mut row: CodesRow<'_, T>) {
-        for (code, value) in row.codes.iter_mut().zip(values) {
-            *code = T::new(rounded(value * self.inverse).wrapping_add(self.zero).clamp(-127, 127));
-        }
-        // What pads a row meets no weight and counts in no sum.
-        row.codes[values.len()..].fill(T::default());
-        for index in 0..row.scales.len() {
-            row.sum(index, self.scale);
-        }
-    }
-}
-
-/// The nearest whole number to one far below 2^22, ties to even.
-#[inline(always)]
-fn rounded(value: f32) -> i32 {
-    // Adding 1.5 * 2^23 rounds to an integer in the low bits of the sum.
-    const MAGIC: f32 = 12_582_912.0;
-    ((value + MAGIC).to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32)
-}
-
-/// Writes the codes of a block and returns its scale. Branch-free, so that it compiles to SIMD.
-#[inline(always)]
-fn quantize_block<T: Code>(block: &[f32; BLOCK], codes: &mut [T]) -> f32 {
-    // Magnitudes of floats are ordered as integers; an integer maximum may be taken in any order.
-    let largest = block.iter().fold(0u32, |largest, value| largest.max(value.to_bits() & 0x7FFF_FFFF));
-    let largest = f32::from_bits(largest);
-    let inverse = if largest > 0.0 { T::LARGEST / largest } else { 0.0 };
-    // An infinite inverse would make codes of a block of subnormals meaningless.
-    let inverse = inverse.min(f32::MAX);
-    for (code, value) in codes.iter_mut().zip(block) {
-        *code = T::new(rounded(value * inverse));
-    }
-    largest / T::LARGEST
 }

@@ -4,7 +4,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::activations::{QuantizeRow, QuantizedRows};
+use super::activations::{QuantizeRow, QuantizedRows, Wanted};
 use super::attention::Attention;
 use super::elementwise::Unary;
 use super::matmul::{CodedShare, DenseShare, Destination};
@@ -16,8 +16,10 @@ use crate::quant::PackedLayout;
 
 /// Values a thread should get at least of row-wise work, so that waking it pays.
 const MIN_VALUES: usize = 1 << 14;
+/// The same of work that takes an exponential for each value.
+const MIN_EXPONENTIALS: usize = 1 << 9;
 /// Multiply-adds a chunk of a product should have at least.
-const MIN_PRODUCTS: usize = 1 << 16;
+const MIN_PRODUCTS: usize = 1 << 17;
 /// Tiles that a chunk is a multiple of: what the widest register spans.
 const TILE_STEP: usize = 4;
 
@@ -121,27 +123,40 @@ impl Compute {
         &self.pool
     }
 
-    /// Quantizes `values`, `[rows, columns]`, into `out`, with a scale for every 32 columns.
+    /// Quantizes `values`, `[rows, columns]` of the weights, into `out`, as the products with the coded ones of `weights`
+    /// read them: with a scale for every 32 columns.
     ///
     /// # Errors
-    /// `Internal` when `values` has another length.
-    pub fn quantize(&self, values: &[f32], rows: usize, columns: usize, out: &mut QuantizedRows) -> Result<()> {
-        out.reshape((rows, columns), self.kernels.wide_from, false);
-        self.quantize_rows(values, out)
+    /// `Internal` when `values` is not that long.
+    pub fn quantize(&self, values: &[f32], rows: usize, weights: &[&CpuMatrix], out: &mut QuantizedRows) -> Result<()> {
+        self.quantize_rows(values, rows, (weights, false), out)
     }
 
     /// As [`Compute::quantize`], with one scale and one zero point for a row: bytes from its least and largest value.
     /// Products with such rows need the row sums of their weights.
     ///
     /// # Errors
-    /// `Internal` when `values` has another length.
-    pub fn quantize_whole(&self, values: &[f32], rows: usize, columns: usize, out: &mut QuantizedRows) -> Result<()> {
-        out.reshape((rows, columns), self.kernels.wide_from, true);
-        self.quantize_rows(values, out)
+    /// As [`Compute::quantize`].
+    pub fn quantize_whole(
+        &self,
+        values: &[f32],
+        rows: usize,
+        weights: &[&CpuMatrix],
+        out: &mut QuantizedRows,
+    ) -> Result<()> {
+        self.quantize_rows(values, rows, (weights, true), out)
     }
 
-    fn quantize_rows(&self, values: &[f32], out: &mut QuantizedRows) -> Result<()> {
-        let (rows, columns) = (out.rows(), out.columns());
+    fn quantize_rows(
+        &self,
+        values: &[f32],
+        rows: usize,
+        (weights, whole): (&[&CpuMatrix], bool),
+        out: &mut QuantizedRows,
+    ) -> Result<()> {
+        let wanted = weights.iter().map(|weight| self.kernels.wanted(weight.layout()));
+        let columns = weights.first().map_or(1, |weight| weight.columns());
+        out.reshape((rows, columns), wanted.fold(Wanted::default(), Wanted::and), whole);
         let per_chunk = self.per_chunk(rows, columns);
         if per_chunk >= rows {
             out.jobs(values)?.for_each(|job| self.quantize_row(job));
@@ -171,12 +186,8 @@ impl Compute {
     /// `Internal` when lengths disagree, or a coded weight meets no quantized activations, or whole rows of them and has
     /// no row sums.
     pub fn matmul(&self, input: MatmulInput<'_>, jobs: &mut [MatmulJob<'_>]) -> Result<()> {
-        let mut shares = Vec::new();
-        for (index, job) in jobs.iter().enumerate() {
-            check_job(&input, job)?;
-            self.divide(&input, job.weight, index, &mut shares);
-        }
-        shares.sort_by_key(|share| std::cmp::Reverse(share.tiles.len()));
+        jobs.iter().try_for_each(|job| self.check_job(&input, job))?;
+        let shares = self.divide(input.rows, jobs);
         let targets: Vec<(&CpuMatrix, SharedMut)> =
             jobs.iter_mut().map(|job| (job.weight, SharedMut(job.dst.as_mut_ptr()))).collect();
         self.pool.run(shares.len(), &|chunk| {
@@ -199,6 +210,23 @@ impl Compute {
         Ok(())
     }
 
+    fn check_job(&self, input: &MatmulInput<'_>, job: &MatmulJob<'_>) -> Result<()> {
+        let weight = job.weight;
+        expect_len("results", input.rows * weight.rows(), job.dst.len())?;
+        let PackedLayout::Coded { .. } = weight.layout() else {
+            return expect_len("activations", input.rows * weight.columns(), input.values.len());
+        };
+        let wanted = self.kernels.wanted(weight.layout());
+        let Some(x) = input.quantized.filter(|x| x.has(wanted)) else {
+            return Err(Error::internal("a coded weight was given no activations quantized for it"));
+        };
+        if !x.shifts.is_empty() {
+            expect_len("row sums", weight.rows(), weight.row_sums().len())?;
+        }
+        expect_len("quantized rows", input.rows, x.rows())?;
+        expect_len("quantized columns", weight.columns(), x.columns())
+    }
+
     /// The sums of a coded weight's rows, in the order of the rows.
     ///
     /// # Errors
@@ -206,31 +234,38 @@ impl Compute {
     pub fn row_sums(&self, weight: &CpuMatrix) -> Result<Vec<f32>> {
         let values = vec![1.0; weight.columns()];
         let mut quantized = QuantizedRows::default();
-        self.quantize(&values, 1, weight.columns(), &mut quantized)?;
+        self.quantize(&values, 1, &[weight], &mut quantized)?;
         let mut sums = vec![0.0; weight.rows()];
         let input = MatmulInput { values: &values, quantized: Some(&quantized), rows: 1 };
         self.matmul(input, &mut [MatmulJob { weight, dst: &mut sums }])?;
         Ok(sums)
     }
 
-    /// Divides a job's tiles into shares: half of them evenly among the threads, then half of the rest, and so on, so that
-    /// few chunks keep all busy and those at the end are short (factoring, Hummel et al., 1992). How does not change results.
-    fn divide(&self, input: &MatmulInput<'_>, weight: &CpuMatrix, job: usize, shares: &mut Vec<Share>) {
-        let (tiles, threads) = (weight.tiles(), self.pool.threads());
+    /// Divides the tiles of all jobs, one after the other, into shares: half of them evenly among the threads, then half of
+    /// the rest, and so on, so that few chunks keep all busy and those at the end are short (factoring, Hummel et al.,
+    /// 1992). What is left for a last time is divided evenly. How does not change results.
+    fn divide(&self, rows: usize, jobs: &[MatmulJob<'_>]) -> Vec<Share> {
+        let threads = self.pool.threads();
+        let mut left: usize = jobs.iter().map(|job| job.weight.tiles()).sum();
         // Of one tile, since addresses may have 32 bits and all the products of a prompt more.
-        let products = 4 * weight.columns() * input.rows;
-        let least = if threads == 1 { tiles } else { MIN_PRODUCTS.div_ceil(products.max(1)) };
-        let mut start = 0;
-        while start < tiles {
-            let step = (tiles - start).div_ceil(2 * threads).max(least).next_multiple_of(TILE_STEP);
-            for _ in 0..threads {
-                let end = (start + step).min(tiles);
-                if start < end {
-                    shares.push(Share { job, tiles: start..end });
+        let products = jobs.first().map_or(1, |job| 4 * job.weight.columns() * rows);
+        let least = MIN_PRODUCTS.div_ceil(products.max(1));
+        let mut shares = Vec::new();
+        let (mut step, mut turns) = (0, 0);
+        for (index, job) in jobs.iter().enumerate() {
+            let (tiles, mut start) = (job.weight.tiles(), 0);
+            while start < tiles {
+                if turns == 0 {
+                    let parts = if threads == 1 || left <= 2 * threads * least { threads } else { 2 * threads };
+                    step = left.div_ceil(parts).max(least).next_multiple_of(TILE_STEP);
+                    turns = threads;
                 }
-                start = end;
+                let end = (start + step).min(tiles);
+                shares.push(Share { job: index, tiles: start..end });
+                (left, start, turns) = (left + start - end, end, turns - 1);
             }
         }
+        shares
     }
 
     /// Attention over a cache; `dst` is `[seq_len, n_heads * head_dim]`. A row that sees no key gives 0.
@@ -289,7 +324,7 @@ impl Compute {
     /// # Errors
     /// `Internal` when a kernel panicked.
     pub fn unary(&self, op: Unary, values: &mut [f32]) -> Result<()> {
-        self.split(values, &|_, values| {
+        self.split(values, MIN_EXPONENTIALS, &|_, values| {
             // SAFETY: the table is this processor's.
             unsafe { (self.kernels.unary)(op, values) }
         })
@@ -301,7 +336,7 @@ impl Compute {
     /// `Internal` when lengths disagree.
     pub fn gate(&self, op: Unary, values: &mut [f32], up: &[f32]) -> Result<()> {
         expect_len("gated values", values.len(), up.len())?;
-        self.split(values, &|start, values| {
+        self.split(values, MIN_EXPONENTIALS, &|start, values| {
             // SAFETY: the table is this processor's.
             unsafe {
                 (self.kernels.unary)(op, values);
@@ -316,7 +351,7 @@ impl Compute {
     /// `Internal` when `dst` is no multiple of `other`.
     pub fn add(&self, dst: &mut [f32], other: &[f32]) -> Result<()> {
         if dst.len() == other.len() {
-            return self.split(dst, &|start, dst| {
+            return self.split(dst, MIN_VALUES, &|start, dst| {
                 // SAFETY: the table is this processor's.
                 unsafe { (self.kernels.add)(dst, &other[start..start + dst.len()]) }
             });
@@ -337,7 +372,7 @@ impl Compute {
     /// `Internal` when lengths disagree.
     pub fn mul(&self, dst: &mut [f32], other: &[f32]) -> Result<()> {
         expect_len("factors", dst.len(), other.len())?;
-        self.split(dst, &|start, dst| {
+        self.split(dst, MIN_VALUES, &|start, dst| {
             // SAFETY: the table is this processor's.
             unsafe { (self.kernels.mul)(dst, &other[start..start + dst.len()]) }
         })
@@ -388,10 +423,10 @@ impl Compute {
         })
     }
 
-    /// Calls `kernel` for parts of `dst` and where they start.
-    fn split(&self, dst: &mut [f32], kernel: &(dyn Fn(usize, &mut [f32]) + Sync)) -> Result<()> {
+    /// Calls `kernel` for parts of `dst`, of at least `least` values, and where they start.
+    fn split(&self, dst: &mut [f32], least: usize, kernel: &(dyn Fn(usize, &mut [f32]) + Sync)) -> Result<()> {
         let len = dst.len();
-        let per_chunk = self.per_chunk(len, 1);
+        let per_chunk = len.div_ceil(self.pool.threads()).max(least);
         let dst = &SharedMut(dst.as_mut_ptr());
         self.pool.run(len.div_ceil(per_chunk), &|chunk| {
             let start = chunk * per_chunk;
@@ -417,20 +452,4 @@ fn add_shifts(shifts: &[f32], job: &mut MatmulJob<'_>) {
             *dst += shift * sum;
         }
     }
-}
-
-fn check_job(input: &MatmulInput<'_>, job: &MatmulJob<'_>) -> Result<()> {
-    let weight = job.weight;
-    expect_len("results", input.rows * weight.rows(), job.dst.len())?;
-    let PackedLayout::Coded { .. } = weight.layout() else {
-        return expect_len("activations", input.rows * weight.columns(), input.values.len());
-    };
-    let Some(x) = input.quantized else {
-        return Err(Error::internal("a coded weight was given no quantized activations"));
-    };
-    if !x.shifts.is_empty() {
-        expect_len("row sums", weight.rows(), weight.row_sums().len())?;
-    }
-    expect_len("quantized rows", input.rows, x.rows())?;
-    expect_len("quantized columns", weight.columns(), x.columns())
 }

@@ -22,6 +22,7 @@ mod matrix;
 #[cfg(target_arch = "x86_64")]
 mod matvec;
 mod pool;
+mod quantize;
 mod self_test;
 mod table;
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub fn self_test(compute: &Compute, weight: &CpuMatrix) -> Result<()> {
         let columns = weight.columns();
         let values: Vec<f32> = (0..n * columns).map(|i| ((i * 37 + i / 7) % 101) as f32 / 50.0 - 1.0).collect();
         let mut quantized = QuantizedRows::default();
-        compute.quantize(&values, n, columns, &mut quantized)?;
+        compute.quantize(&values, n, &[weight], &mut quantized)?;
         let mut found = vec![f32::NAN; n * weight.rows()];
         let input = MatmulInput { values: &values, quantized: Some(&quantized), rows: n };
         compute.matmul(input, &mut [MatmulJob { weight, dst: &mut found }])?;

@@ -2,13 +2,14 @@
 
 #![allow(unsafe_code)]
 
-use super::activations::{QuantizeRow, quantize_row};
+use super::activations::{QuantizeRow, Wanted};
 use super::attention::{self, Attention};
 use super::elementwise::{self, Unary};
 use super::isa;
 use super::matmul::{self, CodedShare, DenseShare};
 #[cfg(target_arch = "x86_64")]
 use super::matvec;
+use super::quantize::quantize_row;
 use crate::quant::PackedLayout;
 
 /// Of a row, its (weight, bias), epsilon and destination.
@@ -19,7 +20,9 @@ type LayerNorm = unsafe fn(&[f32], (&[f32], &[f32]), f32, &mut [f32]);
 pub struct Kernels {
     name: &'static str,
     /// Codes of at least so many bits meet activations in 16 bits.
-    pub(super) wide_from: usize,
+    wide_from: usize,
+    /// Whether products of symmetric codes in groups of 16 take the sums of 8-bit activations by pairs.
+    centres: bool,
     pub(super) coded: unsafe fn(&CodedShare<'_>),
     pub(super) dense: unsafe fn(&DenseShare<'_>),
     pub(super) attention: unsafe fn(&Attention<'_>, usize, *mut f32),
@@ -67,7 +70,8 @@ macro_rules! kernel_table {
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn quantize(job: QuantizeRow<'_>) {
-                quantize_row(job);
+                // SAFETY: the same contract.
+                unsafe { quantize_row::<$isa>(job) };
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn unary(op: Unary, values: &mut [f32]) {
@@ -100,6 +104,7 @@ macro_rules! kernel_table {
             Kernels {
                 name: $name,
                 wide_from: <$isa as isa::Isa>::WIDE_FROM,
+                centres: <$isa as isa::Isa>::CENTRES,
                 coded,
                 dense,
                 attention: attend,
@@ -138,7 +143,7 @@ static SIMD128_PAIRS: Kernels = {
         // SAFETY: the same contract.
         unsafe { matmul::coded::<isa::Simd128<true>>(share) }
     }
-    Kernels { name: "relaxed-simd-pairs", coded, ..SIMD128 }
+    Kernels { name: "relaxed-simd-pairs", centres: <isa::Simd128<true> as isa::Isa>::CENTRES, coded, ..SIMD128 }
 };
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128", not(target_feature = "relaxed-simd")))]
 kernel_table!(SIMD128, "simd128", isa::Simd128<false>);
@@ -158,6 +163,13 @@ impl Kernels {
             PackedLayout::Coded { .. } => 8,
             PackedLayout::F32 | PackedLayout::F16 => 32,
         }
+    }
+
+    /// The forms of activations that weights of a layout are multiplied with; none for floats.
+    pub(super) fn wanted(&self, layout: PackedLayout) -> Wanted {
+        let bits = self.activation_bits(layout);
+        let centred = matches!(layout, PackedLayout::Coded { group: 16, affine: false, .. });
+        Wanted { narrow: bits == 8, wide: bits == 16, pairs: bits == 8 && centred && self.centres }
     }
 
     /// The best kernels of this processor.

@@ -97,9 +97,20 @@ fn reference_matmul(x: &[f32], w: &[f32], columns: usize) -> Vec<f64> {
     .collect()
 }
 
+/// Quantizes `x` in every form that weights of `columns` columns read.
+fn quantize(compute: &Compute, x: &[f32], n: usize, columns: usize) -> QuantizedRows {
+    let weights = [(Codes::B6, 16), (Codes::B8, 32)].map(|(codes, group)| {
+        let layout = PackedLayout::Coded { codes, group, affine: false };
+        CpuMatrix::new(&PackedRows::zeros(layout, 4, columns).unwrap()).unwrap()
+    });
+    let mut rows = QuantizedRows::default();
+    compute.quantize(x, n, &weights.each_ref(), &mut rows).unwrap();
+    rows
+}
+
 fn multiply(compute: &Compute, weight: &CpuMatrix, x: &[f32], n: usize) -> Vec<f32> {
     let mut quantized = QuantizedRows::default();
-    compute.quantize(x, n, weight.columns(), &mut quantized).unwrap();
+    compute.quantize(x, n, &[weight], &mut quantized).unwrap();
     let mut dst = vec![f32::NAN; n * weight.rows()];
     let input = MatmulInput { values: x, quantized: Some(&quantized), rows: n };
     compute.matmul(input, &mut [MatmulJob { weight, dst: &mut dst }]).unwrap();
@@ -109,8 +120,7 @@ fn multiply(compute: &Compute, weight: &CpuMatrix, x: &[f32], n: usize) -> Vec<f
 /// The floats that quantized activations stand for, by the portable kernels.
 fn as_quantized(x: &[f32], n: usize, columns: usize) -> Vec<f32> {
     let compute = Compute::with_kernels(Kernels::available().last().unwrap(), 1).unwrap();
-    let mut rows = QuantizedRows::default();
-    compute.quantize(x, n, columns, &mut rows).unwrap();
+    let rows = quantize(&compute, x, n, columns);
     let mut values = Vec::new();
     for n in 0..n {
         for k in 0..columns {
@@ -173,7 +183,7 @@ fn whole_rows_of_activations_are_bytes_around_a_zero_point() {
             let compute = Compute::with_kernels(kernels, 1).unwrap();
             let mut weight = CpuMatrix::new(&packed).unwrap();
             let mut quantized = QuantizedRows::default();
-            compute.quantize_whole(&x, n, columns, &mut quantized).unwrap();
+            compute.quantize_whole(&x, n, &[&weight], &mut quantized).unwrap();
             let mut found = vec![f32::NAN; n * rows];
             let input = MatmulInput { values: &x, quantized: Some(&quantized), rows: n };
             let refused = compute.matmul(input, &mut [MatmulJob { weight: &weight, dst: &mut found }]);
@@ -233,7 +243,7 @@ fn several_weights_in_one_region_give_what_each_gives_alone() {
     let x = random.floats(2 * 96);
     let compute = Compute::new(2).unwrap();
     let mut quantized = QuantizedRows::default();
-    compute.quantize(&x, 2, 96, &mut quantized).unwrap();
+    compute.quantize(&x, 2, &weights.each_ref(), &mut quantized).unwrap();
     let mut results = [vec![0f32; 140], vec![0f32; 140], vec![0f32; 140]];
     let mut jobs: Vec<_> =
         weights.iter().zip(&mut results).map(|(weight, dst)| MatmulJob { weight, dst: dst.as_mut_slice() }).collect();
@@ -288,8 +298,7 @@ fn quantized_rows_are_equal_in_every_instruction_set() {
     x[130] = -1e-42;
     let mut first: Option<QuantizedRows> = None;
     for kernels in Kernels::available() {
-        let mut rows = QuantizedRows::default();
-        Compute::with_kernels(kernels, 1).unwrap().quantize(&x, 3, 100, &mut rows).unwrap();
+        let rows = quantize(&Compute::with_kernels(kernels, 1).unwrap(), &x, 3, 100);
         let first = first.get_or_insert_with(QuantizedRows::default);
         if first.rows == 0 {
             *first = rows;
@@ -303,8 +312,7 @@ fn quantized_rows_are_equal_in_every_instruction_set() {
 fn rows_are_quantized_the_same_on_every_number_of_threads() {
     let x = Random(12).floats(500 * 100);
     let quantized = |threads| {
-        let mut rows = QuantizedRows::default();
-        Compute::new(threads).unwrap().quantize(&x, 500, 100, &mut rows).unwrap();
+        let rows = quantize(&Compute::new(threads).unwrap(), &x, 500, 100);
         (rows.narrow, rows.wide)
     };
     assert!(quantized(1) == quantized(3));
@@ -370,7 +378,16 @@ fn unsound_matrices_and_lengths_are_refused() {
     assert!(compute.matmul(input, &mut [MatmulJob { weight: &weight, dst: &mut short }]).is_err());
     let mut dst = vec![0f32; 8];
     assert!(compute.matmul(input, &mut [MatmulJob { weight: &weight, dst: &mut dst }]).is_err(), "no int8 activations");
-    assert!(compute.quantize(&x, 2, 64, &mut QuantizedRows::default()).is_err());
+    let mut others = QuantizedRows::default();
+    compute.quantize(&x, 1, &[], &mut others).unwrap_err();
+    assert!(compute.quantize(&x, 2, &[&weight], &mut others).is_err());
+    let dense = CpuMatrix::new(&PackedRows::zeros(PackedLayout::F32, 8, 64).unwrap()).unwrap();
+    compute.quantize(&x, 1, &[&dense], &mut others).unwrap();
+    let input = MatmulInput { values: &x, quantized: Some(&others), rows: 1 };
+    assert!(
+        compute.matmul(input, &mut [MatmulJob { weight: &weight, dst: &mut dst }]).is_err(),
+        "none for that weight"
+    );
     assert!(compute.rms_norm(&x, &x[..10], 1e-5, &mut vec![0f32; 64]).is_err());
     assert!(compute.add(&mut short, &x).is_err());
     assert!(compute.mul(&mut short, &x).is_err());

@@ -7,6 +7,9 @@
 
 #![allow(unsafe_code)]
 
+use super::activations::{BLOCK, Code};
+use super::quantize::quantize_block;
+
 mod scalar;
 
 #[cfg(target_arch = "x86_64")]
@@ -117,6 +120,12 @@ pub(super) trait Isa {
     unsafe fn scales(tiles: &TilePointers, offset: usize) -> Self::F;
     /// Scales and biases: four pairs of f16 at `offset` of each tile.
     unsafe fn affine_scales(tiles: &TilePointers, offset: usize) -> (Self::F, Self::F);
+
+    /// Writes the codes of 32 values; answers their scale and the sums of either half's codes. The same on every processor.
+    #[inline(always)]
+    unsafe fn quantize32<T: Code>(values: &[f32; BLOCK], codes: &mut [T; BLOCK]) -> (f32, [i32; 2]) {
+        quantize_block(values, codes)
+    }
 
     /// `LANES` equal values.
     unsafe fn splat(value: f32) -> Self::F;

@@ -7,19 +7,22 @@
 #![allow(unsafe_op_in_unsafe_fn, reason = "each body is a few intrinsics under the promises of the trait")]
 
 use std::arch::wasm32::{
-    f32x4_add, f32x4_convert_i32x4, f32x4_mul, f32x4_splat, i16x8_extend_high_i8x16, i16x8_extend_low_i8x16, i32x4_add,
-    i32x4_dot_i16x8, i32x4_extend_low_i16x8, i32x4_shl, i32x4_shr, i32x4_shuffle, i32x4_splat, u16x8_shl, u16x8_shr,
-    v128, v128_and, v128_load, v128_load64_splat, v128_load64_zero, v128_or, v128_store,
+    f32x4_abs, f32x4_add, f32x4_convert_i32x4, f32x4_extract_lane, f32x4_mul, f32x4_splat, i8x16_narrow_i16x8,
+    i16x8_extend_high_i8x16, i16x8_extend_low_i8x16, i16x8_narrow_i32x4, i32x4_add, i32x4_dot_i16x8,
+    i32x4_extend_low_i16x8, i32x4_extract_lane, i32x4_max, i32x4_shl, i32x4_shr, i32x4_shuffle, i32x4_splat, i32x4_sub,
+    u16x8_shl, u16x8_shr, v128, v128_and, v128_load, v128_load64_splat, v128_load64_zero, v128_or, v128_store,
 };
 #[cfg(target_feature = "relaxed-simd")]
 use std::arch::wasm32::{
     f32x4_relaxed_madd, i8x16_splat, i16x8_add, i16x8_relaxed_dot_i8x16_i7x16, i16x8_shr, i16x8_sub,
-    i32x4_extract_lane, i32x4_relaxed_dot_i8x16_i7x16_add, v128_load32_splat,
+    i32x4_relaxed_dot_i8x16_i7x16_add, v128_load32_splat,
 };
 
 use std::cell::UnsafeCell;
 
 use super::{Isa, TilePointers};
+use crate::kernels::activations::{BLOCK, Code};
+use crate::kernels::quantize::scale_of;
 
 /// 128-bit SIMD of WebAssembly; with `PAIRS`, relaxed dots give sums of two products in 16 bits, else of four in 32.
 pub(in crate::kernels) struct Simd128<const PAIRS: bool>;
@@ -44,6 +47,8 @@ struct Constants {
     half_bits: [u32; 4],
     /// What makes up for the smaller bias of an f16's exponent: 2^112.
     half_scale: [f32; 4],
+    /// Adding 1.5 * 2^23 rounds to an integer in the low bits of the sum.
+    magic: [f32; 4],
 }
 
 /// The cell alone keeps the compiler from taking the values for constants, once [`hide_constants`] was called: nothing writes them.
@@ -66,6 +71,7 @@ static CONSTANTS: Hidden = Hidden(UnsafeCell::new(Constants {
     ones: [1; 8],
     half_bits: [0x8FFF_FFFF; 4],
     half_scale: [f32::from_bits(0x7780_0000); 4],
+    magic: [12_582_912.0; 4],
 }));
 
 /// Lets the compiler lose sight of [`CONSTANTS`].
@@ -240,6 +246,45 @@ impl<const PAIRS: bool> Isa for Simd128<PAIRS> {
     unsafe fn affine_scales(tiles: &TilePointers, offset: usize) -> (v128, v128) {
         let pairs = v128_load(tiles[0].add(offset).cast());
         (half_lanes(i32x4_shr(i32x4_shl(pairs, 16), 16)), half_lanes(i32x4_shr(pairs, 16)))
+    }
+
+    // By hand, since the compiler cannot tell that codes and values lie apart.
+    #[inline(always)]
+    unsafe fn quantize32<T: Code>(values: &[f32; BLOCK], codes: &mut [T; BLOCK]) -> (f32, [i32; 2]) {
+        let mut words = [i32x4_splat(0); BLOCK / 4];
+        for (word, values) in words.iter_mut().zip(values.as_chunks::<4>().0) {
+            *word = v128_load(values.as_ptr().cast());
+        }
+        // Magnitudes of floats are ordered as integers.
+        let mut largest = f32x4_abs(words[0]);
+        for &word in &words[1..] {
+            largest = i32x4_max(largest, f32x4_abs(word));
+        }
+        largest = i32x4_max(largest, i32x4_shuffle::<2, 3, 0, 1>(largest, largest));
+        largest = i32x4_max(largest, i32x4_shuffle::<1, 0, 3, 2>(largest, largest));
+        let (scale, inverse) = scale_of::<T>(f32x4_extract_lane::<0>(largest));
+        let (inverse, magic) = (f32x4_splat(inverse), constant!(magic));
+        for word in &mut words {
+            *word = i32x4_sub(f32x4_add(f32x4_mul(*word, inverse), magic), magic);
+        }
+        let to = codes.as_mut_ptr();
+        for (i, four) in words.as_chunks::<4>().0.iter().enumerate() {
+            let eights = [i16x8_narrow_i32x4(four[0], four[1]), i16x8_narrow_i32x4(four[2], four[3])];
+            let to = to.add(16 * i).cast::<v128>();
+            if size_of::<T>() == 1 {
+                v128_store(to, i8x16_narrow_i16x8(eights[0], eights[1]));
+            } else {
+                v128_store(to, eights[0]);
+                v128_store(to.add(1), eights[1]);
+            }
+        }
+        let sum = |four: &[v128; 4]| {
+            let lanes = i32x4_add(i32x4_add(four[0], four[1]), i32x4_add(four[2], four[3]));
+            let lanes = i32x4_add(lanes, i32x4_shuffle::<2, 3, 0, 1>(lanes, lanes));
+            i32x4_extract_lane::<0>(lanes) + i32x4_extract_lane::<1>(lanes)
+        };
+        let halves = words.as_chunks::<4>().0;
+        (scale, [sum(&halves[0]), sum(&halves[1])])
     }
 
     #[inline(always)]

@@ -17,7 +17,7 @@ pub fn run(op: &Linear, cx: &mut CpuCx<'_>) -> Result<()> {
         x = first;
     }
     let rows = x.len() / columns.max(1);
-    let input = input(cx.compute, (x, rows, columns), &matrices, quantized)?;
+    let input = input(cx.compute, (x, rows), &matrices, quantized)?;
     let mut targets: Vec<&mut [f32]> = cx.outputs.iter_mut().map(|output| &mut **output).collect();
     if let (Some(_), Some(up)) = (op.gate, matrices.get(1)) {
         second.resize(rows * up.rows(), 0.0);
@@ -34,7 +34,7 @@ pub fn run(op: &Linear, cx: &mut CpuCx<'_>) -> Result<()> {
 /// that.
 fn input<'a>(
     compute: &Compute,
-    (values, rows, columns): (&'a [f32], usize, usize),
+    (values, rows): (&'a [f32], usize),
     matrices: &[&CpuMatrix],
     quantized: &'a mut QuantizedRows,
 ) -> Result<MatmulInput<'a>> {
@@ -43,9 +43,9 @@ fn input<'a>(
     }
     let coded = |matrix: &&&CpuMatrix| matrix.is_coded();
     if matrices.iter().filter(coded).all(|matrix| !matrix.row_sums().is_empty()) {
-        compute.quantize_whole(values, rows, columns, quantized)?;
+        compute.quantize_whole(values, rows, matrices, quantized)?;
     } else {
-        compute.quantize(values, rows, columns, quantized)?;
+        compute.quantize(values, rows, matrices, quantized)?;
     }
     Ok(MatmulInput { values, quantized: Some(quantized), rows })
 }
