@@ -2,12 +2,14 @@
 //!
 //! Queries that share a key head are taken four at a time: rows `(position, head of the group)` in order, so that in
 //! decoding the heads of a group share each key, and in prefill neighbouring positions do. Keys come in blocks of 64
-//! at fixed places, so that a row's result does not depend on the rows it is computed with.
+//! and spans of 128 at fixed places, so that a row's result does not depend on the rows it is computed with. Each span is
+//! summed by itself, so that in decoding threads share them, and the sums are merged in order (flash-decoding, Dao et al., 2023).
 
 #![allow(unsafe_code)]
 
 use std::ops::Range;
 
+use super::attention_part::{ROWS, add_part, finish, part_len};
 use super::elementwise::exp;
 use super::float16::f16_to_f32;
 use super::isa::Isa;
@@ -16,8 +18,8 @@ use crate::quant::KV_BLOCK;
 
 /// Keys of a block.
 const KEYS: usize = 64;
-/// Query rows of a block.
-const ROWS: usize = 4;
+/// Keys of a span.
+const SPAN: usize = 2 * KEYS;
 /// Interleaved parts that the scores of a row are summed in.
 const SUMS: usize = 16;
 
@@ -122,6 +124,11 @@ impl AttentionShape {
         (self.seq_len * self.group()).div_ceil(ROWS)
     }
 
+    /// Spans that are pieces of work of their own: those of a lone position. In prefill there are pieces enough without.
+    fn spans(&self) -> Range<usize> {
+        if self.seq_len == 1 { spans_of(&self.visible(self.position)) } else { 0..1 }
+    }
+
     /// Keys that the query row at `position` sees.
     fn visible(&self, position: usize) -> Range<usize> {
         let end = if self.causal { (position + 1).min(self.n_keys) } else { self.n_keys };
@@ -133,7 +140,12 @@ impl AttentionShape {
 impl Attention<'_> {
     /// Independent pieces of work.
     pub(super) fn chunks(&self) -> usize {
-        self.shape.n_kv_heads * self.shape.blocks()
+        self.shape.n_kv_heads * self.shape.blocks() * self.shape.spans().len()
+    }
+
+    /// Where pieces are spans, the values they write for [`merge`] instead of results; else 0.
+    pub(super) fn parts_len(&self) -> usize {
+        if self.shape.spans().len() > 1 { self.chunks() * part_len(self.shape.head_dim) } else { 0 }
     }
 
     /// Fails unless every slice is as long as the shape says; `dst_len` is the destination's.
@@ -244,6 +256,12 @@ impl Plane for ByteRows<'_> {
     }
 }
 
+/// The spans that hold some keys: one at least.
+fn spans_of(keys: &Range<usize>) -> Range<usize> {
+    let first = keys.start / SPAN;
+    first..keys.end.div_ceil(SPAN).max(first + 1)
+}
+
 /// A block of query rows that share a key head.
 struct Block {
     /// Where each row starts in `q` and the destination; rows past `n` repeat the last.
@@ -284,13 +302,26 @@ struct Softmax {
     total: [f32; ROWS],
 }
 
+/// The results of an attention whose pieces wrote `parts`.
+pub(super) fn merge(attention: &Attention<'_>, parts: &mut [f32], dst: &mut [f32]) {
+    let shape = &attention.shape;
+    let len = part_len(shape.head_dim);
+    for (index, spans) in parts.chunks_exact_mut(len * shape.spans().len()).enumerate() {
+        let (whole, later) = spans.split_at_mut(len);
+        later.chunks_exact(len).for_each(|part| add_part(whole, part, shape.head_dim));
+        let block = Block::new(shape, index / shape.blocks(), index % shape.blocks());
+        // SAFETY: the rows of blocks lie in the destination, whose length was checked, and it is ours.
+        unsafe { finish(whole, &block.starts[..block.n], shape.head_dim, dst.as_mut_ptr()) };
+    }
+}
+
 /// Scores of a block of keys, then their weights.
 type Scores = [[f32; KEYS]; ROWS];
 
-/// Computes chunk `chunk` of `attention`.
+/// Computes chunk `chunk` of `attention`: its rows of `dst`, or where pieces are spans, part `chunk` in `dst`.
 ///
 /// # Safety
-/// The processor has `I`; `attention` was checked; `chunk < attention.chunks()`; the chunk's rows of `dst` are
+/// The processor has `I`; `attention` was checked; `chunk < attention.chunks()`; the chunk's rows of `dst`, or its part, are
 /// writable and nobody else touches them.
 #[inline(always)]
 pub(super) unsafe fn attention<I: Isa>(attention: &Attention<'_>, chunk: usize, dst: *mut f32) {
@@ -309,35 +340,80 @@ pub(super) unsafe fn attention<I: Isa>(attention: &Attention<'_>, chunk: usize, 
 #[inline(always)]
 unsafe fn run<I: Isa, P: Plane>(attention: &Attention<'_>, chunk: usize, [k, v]: [P; 2], dst: *mut f32) {
     let shape = &attention.shape;
-    let kv_head = chunk / shape.blocks();
-    let block = Block::new(shape, kv_head, chunk % shape.blocks());
-    let mut scratch = Vec::new();
-    let mut softmax = Softmax { largest: [f32::NEG_INFINITY; ROWS], total: [0.0; ROWS] };
-    let mut scores = [[0f32; KEYS]; ROWS];
-    // SAFETY: the caller's promises: the cache holds `capacity` rows of the head, and keys end before `n_keys`.
+    let len = part_len(shape.head_dim);
+    let alone = shape.spans();
+    let index = chunk / alone.len();
+    let kv_head = index / shape.blocks();
+    let block = Block::new(shape, kv_head, index % shape.blocks());
+    let rows = BlockRows { attention, block: &block, kv_head };
+    let (mut own, mut part, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
+    // SAFETY: the caller's promises.
     unsafe {
-        for &start in &block.starts[..block.n] {
-            std::slice::from_raw_parts_mut(dst.add(start), shape.head_dim).fill(0.0);
-        }
-        let keys = block.keys();
-        let mut first = keys.start / KEYS * KEYS;
-        while first < keys.end {
-            let within = keys.start.max(first) - first..keys.end.min(first + KEYS) - first;
-            let row = kv_head * shape.capacity + first;
-            let keys_at = k.rows(row, within.clone(), shape.head_dim, &mut scratch);
-            block_scores::<I, _>(attention, &block, within.clone(), keys_at, &mut scores);
-            let factors = softmax.weigh(&block, first, &mut scores);
-            let values_at = v.rows(row, within.clone(), shape.head_dim, &mut scratch);
-            block_values::<I, _>(&block, (within, shape.head_dim), &scores, factors, values_at, dst);
-            first += KEYS;
-        }
-        for (i, &start) in block.starts[..block.n].iter().enumerate() {
-            let inverse = if softmax.total[i] > 0.0 { 1.0 / softmax.total[i] } else { 0.0 };
-            for value in std::slice::from_raw_parts_mut(dst.add(start), shape.head_dim) {
-                *value *= inverse;
+        let (spans, whole) = if alone.len() > 1 {
+            let index = alone.start + chunk % alone.len();
+            (index..index + 1, std::slice::from_raw_parts_mut(dst.add(chunk * len), len))
+        } else {
+            own.resize(len, 0.0);
+            (spans_of(&block.keys()), own.as_mut_slice())
+        };
+        for index in spans.clone() {
+            // Once in the code, which is inlined.
+            let is_first = index == spans.start;
+            part.resize(if is_first { 0 } else { len }, 0.0);
+            span::<I, P>(&rows, index, [k, v], if is_first { &mut *whole } else { &mut part }, &mut scratch);
+            if !is_first {
+                add_part(whole, &part, shape.head_dim);
             }
         }
+        if alone.len() == 1 {
+            finish(whole, &block.starts[..block.n], shape.head_dim, dst);
+        }
     }
+}
+
+/// A block of rows of an attention.
+struct BlockRows<'a> {
+    attention: &'a Attention<'a>,
+    block: &'a Block,
+    kv_head: usize,
+}
+
+/// What the keys of span `index` give, as a part.
+///
+/// # Safety
+/// As [`run`].
+#[inline(always)]
+unsafe fn span<I: Isa, P: Plane>(
+    rows: &BlockRows<'_>,
+    index: usize,
+    [k, v]: [P; 2],
+    part: &mut [f32],
+    scratch: &mut Vec<f32>,
+) {
+    let BlockRows { attention, block, kv_head } = *rows;
+    let shape = &attention.shape;
+    let mut softmax = Softmax { largest: [f32::NEG_INFINITY; ROWS], total: [0.0; ROWS] };
+    let mut scores = [[0f32; KEYS]; ROWS];
+    let (to, state) = part.split_at_mut(ROWS * shape.head_dim);
+    to.fill(0.0);
+    let keys = block.keys();
+    let end = keys.end.min((index + 1) * SPAN);
+    let mut first = (keys.start / KEYS * KEYS).max(index * SPAN);
+    // SAFETY: the caller's promises: the cache holds `capacity` rows of the head, and keys end before `n_keys`.
+    unsafe {
+        while first < end {
+            let within = keys.start.max(first) - first..end.min(first + KEYS) - first;
+            let row = kv_head * shape.capacity + first;
+            let keys_at = k.rows(row, within.clone(), shape.head_dim, scratch);
+            block_scores::<I, _>(attention, block, within.clone(), keys_at, &mut scores);
+            let factors = softmax.weigh(block, first, &mut scores);
+            let values_at = v.rows(row, within.clone(), shape.head_dim, scratch);
+            block_values::<I, _>((within, shape.head_dim), &scores, factors, values_at, to.as_mut_ptr());
+            first += KEYS;
+        }
+    }
+    state[..ROWS].copy_from_slice(&softmax.largest);
+    state[ROWS..].copy_from_slice(&softmax.total);
 }
 
 /// Scores of the keys `within` a block that starts at `k`.
@@ -432,13 +508,12 @@ impl Softmax {
     }
 }
 
-/// Adds the weighted values of a block that starts at `v` to the destination, shrinking what is there.
+/// Adds the weighted values of a block that starts at `v` to the rows at `dst`, shrinking what is there.
 ///
 /// # Safety
 /// As [`run`].
 #[inline(always)]
 unsafe fn block_values<I: Isa, E: Element>(
-    block: &Block,
     (within, head_dim): (Range<usize>, usize),
     scores: &Scores,
     factors: [f32; ROWS],
@@ -449,20 +524,21 @@ unsafe fn block_values<I: Isa, E: Element>(
     // SAFETY: the caller's promises; `d` stays inside a head.
     unsafe {
         while d + 2 * I::LANES <= head_dim {
-            value_lanes::<I, E, 2>(block, (within.clone(), head_dim), scores, factors, v.add(d), dst.add(d));
+            value_lanes::<I, E, 2>((within.clone(), head_dim), scores, factors, v.add(d), dst.add(d));
             d += 2 * I::LANES;
         }
         while d + I::LANES <= head_dim {
-            value_lanes::<I, E, 1>(block, (within.clone(), head_dim), scores, factors, v.add(d), dst.add(d));
+            value_lanes::<I, E, 1>((within.clone(), head_dim), scores, factors, v.add(d), dst.add(d));
             d += I::LANES;
         }
         while d < head_dim {
-            for (i, &start) in block.starts[..block.n].iter().enumerate() {
-                let mut sum = *dst.add(start + d) * factors[i];
+            for (i, scores) in scores.iter().enumerate() {
+                let to = dst.add(i * head_dim + d);
+                let mut sum = *to * factors[i];
                 for j in within.clone() {
-                    sum += scores[i][j] * (*v.add(j * head_dim + d)).value();
+                    sum += scores[j] * (*v.add(j * head_dim + d)).value();
                 }
-                *dst.add(start + d) = sum;
+                *to = sum;
             }
             d += 1;
         }
@@ -475,7 +551,6 @@ unsafe fn block_values<I: Isa, E: Element>(
 /// As [`run`], with `V * LANES` values left in the head at `v` and `dst`.
 #[inline(always)]
 unsafe fn value_lanes<I: Isa, E: Element, const V: usize>(
-    block: &Block,
     (within, head_dim): (Range<usize>, usize),
     scores: &Scores,
     factors: [f32; ROWS],
@@ -487,7 +562,7 @@ unsafe fn value_lanes<I: Isa, E: Element, const V: usize>(
         let mut sums = [[I::splat(0.0); V]; ROWS];
         for (i, row) in sums.iter_mut().enumerate() {
             for (lane, sum) in row.iter_mut().enumerate() {
-                *sum = I::mul(I::load(dst.add(block.starts[i] + lane * I::LANES)), I::splat(factors[i]));
+                *sum = I::mul(I::load(dst.add(i * head_dim + lane * I::LANES)), I::splat(factors[i]));
             }
         }
         for j in within {
@@ -502,9 +577,9 @@ unsafe fn value_lanes<I: Isa, E: Element, const V: usize>(
                 }
             }
         }
-        for (row, &start) in sums.iter().zip(&block.starts).take(block.n) {
+        for (i, row) in sums.iter().enumerate() {
             for (lane, &sum) in row.iter().enumerate() {
-                I::store(dst.add(start + lane * I::LANES), sum);
+                I::store(dst.add(i * head_dim + lane * I::LANES), sum);
             }
         }
     }

@@ -2,10 +2,11 @@
 
 #![allow(unsafe_code)]
 
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::activations::{QuantizeRow, QuantizedRows, Wanted};
-use super::attention::Attention;
+use super::attention::{Attention, merge};
 use super::elementwise::Unary;
 use super::matmul::{CodedShare, DenseShare, Destination};
 use super::matrix::CpuMatrix;
@@ -81,10 +82,12 @@ impl SharedMut {
     }
 }
 
-/// A share of a job: its index and its tiles.
-struct Share {
-    job: usize,
-    tiles: std::ops::Range<usize>,
+/// A job among others of one region.
+struct Target<'a> {
+    weight: &'a CpuMatrix,
+    dst: SharedMut,
+    /// Tiles of the jobs before, each rounded up to [`TILE_STEP`].
+    start: usize,
 }
 
 fn expect_len(what: &str, expected: usize, found: usize) -> Result<()> {
@@ -187,22 +190,21 @@ impl Compute {
     /// no row sums.
     pub fn matmul(&self, input: MatmulInput<'_>, jobs: &mut [MatmulJob<'_>]) -> Result<()> {
         jobs.iter().try_for_each(|job| self.check_job(&input, job))?;
-        let shares = self.divide(input.rows, jobs);
-        let targets: Vec<(&CpuMatrix, SharedMut)> =
-            jobs.iter_mut().map(|job| (job.weight, SharedMut(job.dst.as_mut_ptr()))).collect();
-        self.pool.run(shares.len(), &|chunk| {
-            let share = &shares[chunk];
-            let (weight, target) = &targets[share.job];
-            let dst = Destination { values: target.0, stride: weight.rows() };
-            let tiles = share.tiles.clone();
-            // SAFETY: lengths were checked; shares of a job have disjoint tiles, and jobs disjoint destinations.
-            unsafe {
-                match (weight.layout(), input.quantized) {
-                    (PackedLayout::Coded { .. }, Some(x)) => {
-                        (self.kernels.coded)(&CodedShare { weight, x, tiles, dst })
-                    }
-                    _ => (self.kernels.dense)(&DenseShare { weight, x: input.values, tiles, dst }),
-                }
+        let mut end = 0;
+        let targets: Vec<Target<'_>> = jobs
+            .iter_mut()
+            .map(|job| {
+                let start = end;
+                end += job.weight.tiles().next_multiple_of(TILE_STEP);
+                Target { weight: job.weight, dst: SharedMut(job.dst.as_mut_ptr()), start }
+            })
+            .collect();
+        let products = targets.first().map_or(1, |target| 4 * target.weight.columns() * input.rows);
+        let chunks = self.divide(end, products);
+        self.pool.run(chunks.len(), &|chunk| {
+            for target in &targets {
+                // SAFETY: lengths were checked; chunks have disjoint tiles, and jobs disjoint destinations.
+                unsafe { self.multiply(&input, target, &chunks[chunk]) };
             }
         })?;
         let shifts = input.quantized.map_or(&[] as &[f32], |x| &x.shifts);
@@ -241,31 +243,47 @@ impl Compute {
         Ok(sums)
     }
 
-    /// Divides the tiles of all jobs, one after the other, into shares: half of them evenly among the threads, then half of
-    /// the rest, and so on, so that few chunks keep all busy and those at the end are short (factoring, Hummel et al.,
-    /// 1992). What is left for a last time is divided evenly. How does not change results.
-    fn divide(&self, rows: usize, jobs: &[MatmulJob<'_>]) -> Vec<Share> {
-        let threads = self.pool.threads();
-        let mut left: usize = jobs.iter().map(|job| job.weight.tiles()).sum();
-        // Of one tile, since addresses may have 32 bits and all the products of a prompt more.
-        let products = jobs.first().map_or(1, |job| 4 * job.weight.columns() * rows);
-        let least = MIN_PRODUCTS.div_ceil(products.max(1));
-        let mut shares = Vec::new();
-        let (mut step, mut turns) = (0, 0);
-        for (index, job) in jobs.iter().enumerate() {
-            let (tiles, mut start) = (job.weight.tiles(), 0);
-            while start < tiles {
-                if turns == 0 {
-                    let parts = if threads == 1 || left <= 2 * threads * least { threads } else { 2 * threads };
-                    step = left.div_ceil(parts).max(least).next_multiple_of(TILE_STEP);
-                    turns = threads;
-                }
-                let end = (start + step).min(tiles);
-                shares.push(Share { job: index, tiles: start..end });
-                (left, start, turns) = (left + start - end, end, turns - 1);
+    /// The products of the tiles of a job that lie among `tiles`.
+    ///
+    /// # Safety
+    /// The job was checked with this input, and nobody else writes the results of those tiles.
+    unsafe fn multiply(&self, input: &MatmulInput<'_>, target: &Target<'_>, tiles: &Range<usize>) {
+        let Target { weight, dst, start } = target;
+        let dst = Destination { values: dst.0, stride: weight.rows() };
+        let tiles = tiles.start.saturating_sub(*start)..tiles.end.saturating_sub(*start).min(weight.tiles());
+        if tiles.is_empty() {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (weight.layout(), input.quantized) {
+                (PackedLayout::Coded { .. }, Some(x)) => (self.kernels.coded)(&CodedShare { weight, x, tiles, dst }),
+                _ => (self.kernels.dense)(&DenseShare { weight, x: input.values, tiles, dst }),
             }
         }
-        shares
+    }
+
+    /// Divides `tiles`, each of so many products: half of them evenly among the threads, then half of the rest, and so on,
+    /// so that few chunks keep all busy and those at the end are short (factoring, Hummel et al., 1992). What is left for
+    /// a last time is divided evenly. How does not change results.
+    fn divide(&self, tiles: usize, products: usize) -> Vec<Range<usize>> {
+        let threads = self.pool.threads();
+        let least = MIN_PRODUCTS.div_ceil(products.max(1));
+        let mut chunks = Vec::new();
+        let mut start = 0;
+        while start < tiles {
+            let left = tiles - start;
+            let parts = if threads == 1 || left <= 2 * threads * least { threads } else { 2 * threads };
+            let step = left.div_ceil(parts).max(least).next_multiple_of(TILE_STEP);
+            for _ in 0..threads {
+                let end = (start + step).min(tiles);
+                if start < end {
+                    chunks.push(start..end);
+                }
+                start = end;
+            }
+        }
+        chunks
     }
 
     /// Attention over a cache; `dst` is `[seq_len, n_heads * head_dim]`. A row that sees no key gives 0.
@@ -274,12 +292,16 @@ impl Compute {
     /// `Internal` when lengths disagree with the shape.
     pub fn attention(&self, attention: &Attention<'_>, dst: &mut [f32]) -> Result<()> {
         attention.check(dst.len())?;
-        let dst = SharedMut(dst.as_mut_ptr());
-        let dst = &dst;
+        let mut parts = vec![0.0; attention.parts_len()];
+        let to = &SharedMut(if parts.is_empty() { dst.as_mut_ptr() } else { parts.as_mut_ptr() });
         self.pool.run(attention.chunks(), &|chunk| {
-            // SAFETY: the shape was checked, and chunks write disjoint rows.
-            unsafe { (self.kernels.attention)(attention, chunk, dst.0) }
-        })
+            // SAFETY: the shape was checked, and chunks write disjoint rows, or parts.
+            unsafe { (self.kernels.attention)(attention, chunk, to.0) }
+        })?;
+        if !parts.is_empty() {
+            merge(attention, &mut parts, dst);
+        }
+        Ok(())
     }
 
     /// `dst = x / sqrt(mean(x^2) + eps) * weight` for each row of `weight.len()` values.

@@ -11,6 +11,7 @@
 
 mod activations;
 mod attention;
+mod attention_part;
 mod cache;
 mod compute;
 mod context;

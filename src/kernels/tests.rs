@@ -444,6 +444,7 @@ fn attention_cases() -> Vec<AttentionShape> {
     vec![
         base,
         AttentionShape { position: 199, n_keys: 200, ..base },
+        AttentionShape { position: 290, n_keys: 291, window: Some(150), ..base },
         AttentionShape { seq_len: 130, n_keys: 130, ..base },
         AttentionShape { seq_len: 7, position: 61, n_keys: 68, ..base },
         AttentionShape { seq_len: 5, position: 190, n_keys: 195, window: Some(70), ..base },
@@ -517,7 +518,7 @@ fn attention_matches_its_definition_for_every_cache() {
 
 #[test]
 fn a_prefilled_row_attends_exactly_as_a_decoded_one() {
-    let all = AttentionShape { seq_len: 130, n_keys: 130, ..attention_cases()[0] };
+    let all = AttentionShape { seq_len: 300, n_keys: 300, capacity: 300, ..attention_cases()[0] };
     let width = all.n_heads * all.head_dim;
     let mut random = Random(1);
     let q = random.floats(all.seq_len * width);
@@ -527,7 +528,7 @@ fn a_prefilled_row_attends_exactly_as_a_decoded_one() {
     let compute = Compute::new(1).unwrap();
     let mut together = vec![0f32; q.len()];
     compute.attention(&Attention { q: &q, cache, shape: all }, &mut together).unwrap();
-    for position in [0, 1, 63, 64, 129] {
+    for position in [0, 1, 63, 64, 127, 128, 129, 256, 299] {
         let shape = AttentionShape { seq_len: 1, position, n_keys: position + 1, ..all };
         let row = position * width..(position + 1) * width;
         let mut alone = vec![0f32; width];
