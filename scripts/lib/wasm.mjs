@@ -51,10 +51,10 @@ export async function buildWasm({ release = false, modules = MODULES } = {}) {
     buildInTurn(modules.filter((module) => !module.threads), plain, bindgen, release),
     buildInTurn(modules.filter((module) => module.threads), threads, bindgen, release),
   ]);
-  return kinds.flatMap(({ reason, value }) => {
-    if (reason) throw reason;
-    return value;
-  });
+  const [first, ...others] = kinds.flatMap(({ reason }) => reason ?? []);
+  for (const { message } of others) say(message);
+  if (first) throw first;
+  return kinds.flatMap(({ value }) => value);
 }
 
 /** Builds those of the modules that are not built yet, all of one kind. */

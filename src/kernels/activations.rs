@@ -7,6 +7,8 @@ use crate::error::{Error, Result};
 pub const BLOCK: usize = 32;
 /// Columns of the smallest group of weights.
 pub(super) const HALF: usize = 16;
+/// The centre of the widest codes with a scale for each 16 columns, of 6 bits. Eight codes of activations times this fit 16 bits.
+pub(super) const WIDEST_CENTRE: i32 = 32;
 /// Rows are padded with zeros to a multiple of this, the widest group of a layout.
 const PADDING: usize = 128;
 /// In place of a block: the row has no rest.
@@ -31,7 +33,7 @@ pub struct QuantizedRows {
     /// The block whose rest is coded, or [`NO_REST`], of each row; empty where there are no 8-bit codes.
     pub(super) rests: Vec<usize>,
     /// Of each 16 columns, the sums of the 8-bit codes of the first two of every four, and of the last two, times
-    /// 32, the centre of the widest codes with a scale for each 16 columns; empty where nothing reads them. `[rows, stride / 16]`.
+    /// [`WIDEST_CENTRE`]; empty where nothing reads them. `[rows, stride / 16]`.
     pub(super) pairs: Vec<[i16; 2]>,
     /// Of rows with one scale and one zero point, what is added to every value of a row; else empty.
     pub(super) shifts: Vec<f32>,
@@ -62,13 +64,13 @@ pub(super) struct Codes<T> {
 }
 
 impl Wanted {
-    /// What both want.
-    pub(super) fn and(self, other: Self) -> Self {
+    /// What either wants.
+    pub(super) fn or(self, other: Self) -> Self {
         Self { narrow: self.narrow || other.narrow, wide: self.wide || other.wide, pairs: self.pairs || other.pairs }
     }
 }
 
-/// Where products find the activations of one width; index them as [`Codes`] says, codes by bytes.
+/// Where products find the activations of one width; index them as [`Codes`] and [`QuantizedRows::pairs`] say, codes by bytes.
 pub(super) struct ActivationPointers {
     pub(super) codes: *const u8,
     pub(super) code_bytes: usize,
@@ -215,6 +217,8 @@ impl QuantizedRows {
         let len = rows * self.stride();
         self.narrow.reshape(if wanted.narrow { len } else { 0 });
         self.wide.reshape(if wanted.wide { len } else { 0 });
+        // Never those of other rows: they are indices.
+        self.rests.clear();
         self.rests.resize(if wanted.narrow { rows } else { 0 }, NO_REST);
         self.pairs.resize(if wanted.narrow && wanted.pairs { len / HALF } else { 0 }, [0; 2]);
         self.shifts.resize(if whole { rows } else { 0 }, 0.0);

@@ -303,14 +303,17 @@ struct Softmax {
 }
 
 /// The results of an attention whose pieces wrote `parts`.
-pub(super) fn merge(attention: &Attention<'_>, parts: &mut [f32], dst: &mut [f32]) {
+///
+/// # Safety
+/// `attention` was checked with the length of `dst`.
+pub(super) unsafe fn merge(attention: &Attention<'_>, parts: &mut [f32], dst: &mut [f32]) {
     let shape = &attention.shape;
     let len = part_len(shape.head_dim);
     for (index, spans) in parts.chunks_exact_mut(len * shape.spans().len()).enumerate() {
         let (whole, later) = spans.split_at_mut(len);
         later.chunks_exact(len).for_each(|part| add_part(whole, part, shape.head_dim));
         let block = Block::new(shape, index / shape.blocks(), index % shape.blocks());
-        // SAFETY: the rows of blocks lie in the destination, whose length was checked, and it is ours.
+        // SAFETY: the rows of blocks lie in the destination, by the caller's promise.
         unsafe { finish(whole, &block.starts[..block.n], shape.head_dim, dst.as_mut_ptr()) };
     }
 }

@@ -22,7 +22,8 @@ pub(super) fn add_part(whole: &mut [f32], part: &[f32], head_dim: usize) {
     let (part_rows, part_state) = part.split_at(ROWS * head_dim);
     for (i, (row, part_row)) in rows.chunks_exact_mut(head_dim).zip(part_rows.chunks_exact(head_dim)).enumerate() {
         let (largest, part_largest) = (state[i], part_state[i]);
-        if part_largest == f32::NEG_INFINITY {
+        // The sum of weights tells, since a largest score of minus infinity is also that of scores which are no numbers.
+        if part_state[ROWS + i] == 0.0 {
             continue;
         }
         let new = if part_largest > largest { part_largest } else { largest };

@@ -36,7 +36,7 @@ pub struct Compute {
 pub struct MatmulInput<'a> {
     /// As floats: what dense weights read.
     pub values: &'a [f32],
-    /// As int8: what coded weights read; may be `None` where no weight is coded.
+    /// As integers, quantized for these weights: what coded ones read; may be `None` where no weight is coded.
     pub quantized: Option<&'a QuantizedRows>,
     /// Rows.
     pub rows: usize,
@@ -159,7 +159,7 @@ impl Compute {
     ) -> Result<()> {
         let wanted = weights.iter().map(|weight| self.kernels.wanted(weight.layout()));
         let columns = weights.first().map_or(1, |weight| weight.columns());
-        out.reshape((rows, columns), wanted.fold(Wanted::default(), Wanted::and), whole);
+        out.reshape((rows, columns), wanted.fold(Wanted::default(), Wanted::or), whole);
         let per_chunk = self.per_chunk(rows, columns);
         if per_chunk >= rows {
             out.jobs(values)?.for_each(|job| self.quantize_row(job));
@@ -186,7 +186,7 @@ impl Compute {
     /// `dst[i, n] = sum_k input[i, k] * weight[n, k]`.
     ///
     /// # Errors
-    /// `Internal` when lengths disagree, or a coded weight meets no quantized activations, or whole rows of them and has
+    /// `Internal` when lengths disagree, or a coded weight meets no activations quantized for it, or whole rows of them and has
     /// no row sums.
     pub fn matmul(&self, input: MatmulInput<'_>, jobs: &mut [MatmulJob<'_>]) -> Result<()> {
         jobs.iter().try_for_each(|job| self.check_job(&input, job))?;
@@ -286,20 +286,21 @@ impl Compute {
         chunks
     }
 
-    /// Attention over a cache; `dst` is `[seq_len, n_heads * head_dim]`. A row that sees no key gives 0.
+    /// Attention over a cache; `dst` is `[seq_len, n_heads * head_dim]`. A row that sees no key gives 0. `parts` is scratch.
     ///
     /// # Errors
     /// `Internal` when lengths disagree with the shape.
-    pub fn attention(&self, attention: &Attention<'_>, dst: &mut [f32]) -> Result<()> {
+    pub fn attention(&self, attention: &Attention<'_>, parts: &mut Vec<f32>, dst: &mut [f32]) -> Result<()> {
         attention.check(dst.len())?;
-        let mut parts = vec![0.0; attention.parts_len()];
+        parts.resize(attention.parts_len(), 0.0);
         let to = &SharedMut(if parts.is_empty() { dst.as_mut_ptr() } else { parts.as_mut_ptr() });
         self.pool.run(attention.chunks(), &|chunk| {
             // SAFETY: the shape was checked, and chunks write disjoint rows, or parts.
             unsafe { (self.kernels.attention)(attention, chunk, to.0) }
         })?;
         if !parts.is_empty() {
-            merge(attention, &mut parts, dst);
+            // SAFETY: it was checked.
+            unsafe { merge(attention, parts, dst) };
         }
         Ok(())
     }

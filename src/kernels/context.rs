@@ -43,7 +43,7 @@ impl<'a> CpuInput<'a> {
 /// Buffers that operations use within themselves; kept between steps.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    /// Activations in int8.
+    /// Activations as integers.
     pub quantized: QuantizedRows,
     /// Floats.
     pub first: Vec<f32>,

@@ -3,7 +3,7 @@
 //! and calls the kernels of the processor. Knows no graph, no operator and no plan.
 //!
 //! * [`CpuMatrix`]: a weight, in the layout the GPU reads too.
-//! * [`QuantizedRows`]: activations in int8, made once for all the weights that read them.
+//! * [`QuantizedRows`]: activations as integers, made once for all the weights that read them.
 //! * [`Kernels`]: the functions of one instruction set.
 //! * [`KvCache`]: keys and values of an attention layer.
 //! * [`Pool`]: the threads.

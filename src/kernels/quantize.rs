@@ -2,13 +2,11 @@
 
 #![allow(unsafe_code)]
 
-use super::activations::{BLOCK, Code, CodesRow, HALF, NO_REST, QuantizeRow};
+use super::activations::{BLOCK, Code, CodesRow, HALF, NO_REST, QuantizeRow, WIDEST_CENTRE};
 use super::isa::Isa;
 
 /// Extremes in flight.
 const LANES: usize = 16;
-/// The centre of the widest codes with a scale for each 16 columns, of 6 bits. Eight codes of activations times this fit 16 bits.
-const WIDEST_CENTRE: i32 = 32;
 /// How much larger than the mean the square of a block's scale is where its rest is worth coding.
 const OUTLIER: f32 = 3.0;
 
@@ -90,7 +88,7 @@ unsafe fn quantize_rest<I: Isa>(values: &[f32], row: &mut CodesRow<'_, i8>) -> u
     index
 }
 
-/// Sums codes as [`QuantizedRows::pairs`] says. Four codes in a word, so that this compiles to SIMD.
+/// Sums codes as [`QuantizedRows::pairs`](super::activations::QuantizedRows::pairs) says. Four codes in a word, so that this compiles to SIMD.
 #[inline(always)]
 fn sum_pairs(codes: &[i8], pairs: &mut [[i16; 2]]) {
     for (pair, codes) in pairs.iter_mut().zip(codes.as_chunks::<HALF>().0) {
@@ -153,7 +151,7 @@ impl<T: Code> CodesRow<'_, T> {
         if let Some(halves) = self.halves.as_chunks_mut().0.get_mut(index) {
             *halves = sums.map(|sum| scale * sum as f32);
         }
-        (self.scales[index], self.totals[index]) = (scale, scale * (sums[0] + sums[1]) as f32);
+        (self.scales[index], self.totals[index]) = (scale, scale * sums[0].wrapping_add(sums[1]) as f32);
     }
 }
 
@@ -225,9 +223,12 @@ pub(super) fn quantize_block<T: Code>(block: &[f32; BLOCK], codes: &mut [T; BLOC
     (scale, half_sums(codes))
 }
 
-/// The scale of a block with this largest magnitude, and what its values are multiplied with.
+/// The scale of a block with this largest magnitude, and what its values are multiplied with. No number if it is not finite.
 #[inline(always)]
 pub(super) fn scale_of<T: Code>(largest: f32) -> (f32, f32) {
+    if largest.is_nan() || largest == f32::INFINITY {
+        return (f32::NAN, 0.0);
+    }
     let inverse = if largest > 0.0 { T::LARGEST / largest } else { 0.0 };
     // An infinite inverse would make codes of a block of subnormals meaningless.
     (largest / T::LARGEST, inverse.min(f32::MAX))
@@ -237,4 +238,42 @@ pub(super) fn scale_of<T: Code>(largest: f32) -> (f32, f32) {
 fn half_sums<T: Code>(codes: &[T; BLOCK]) -> [i32; 2] {
     let (first, second) = codes.split_at(HALF);
     [first, second].map(|codes| codes.iter().map(|&code| code.into()).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BLOCK, quantize_block, sum_pairs};
+
+    /// What no native kernel reads: sums by pairs, and codes of 16 bits.
+    #[test]
+    fn pairs_and_wide_codes_are_sums_and_roundings() {
+        let values: [f32; BLOCK] = std::array::from_fn(|i| (i as f32 * 0.7).sin() * 3.0);
+        let (mut narrow, mut wide) = ([0i8; BLOCK], [0i16; BLOCK]);
+        let (narrow_scale, narrow_sums) = quantize_block(&values, &mut narrow);
+        let (wide_scale, wide_sums) = quantize_block(&values, &mut wide);
+        for (i, value) in values.iter().enumerate() {
+            assert!((value - narrow_scale * f32::from(narrow[i])).abs() <= 0.501 * narrow_scale, "{value}");
+            assert!((value - wide_scale * f32::from(wide[i])).abs() <= 0.51 * wide_scale, "{value}");
+        }
+        let mut pairs = [[0i16; 2]; 2];
+        sum_pairs(&narrow, &mut pairs);
+        for half in 0..2 {
+            let codes = &narrow[16 * half..][..16];
+            let sum_of = |places: [usize; 2]| {
+                (0..16).filter(|i| places.contains(&(i % 4))).map(|i| i32::from(codes[i])).sum::<i32>()
+            };
+            assert_eq!(pairs[half].map(i32::from), [32 * sum_of([0, 1]), 32 * sum_of([2, 3])]);
+            assert_eq!(narrow_sums[half], sum_of([0, 1]) + sum_of([2, 3]));
+            assert_eq!(wide_sums[half], wide[16 * half..][..16].iter().map(|&code| i32::from(code)).sum::<i32>());
+        }
+    }
+
+    #[test]
+    fn a_block_that_is_not_finite_has_no_scale() {
+        for value in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+            let mut values = [1.0; BLOCK];
+            values[9] = value;
+            assert!(quantize_block(&values, &mut [0i8; BLOCK]).0.is_nan(), "{value}");
+        }
+    }
 }

@@ -10,7 +10,11 @@ const COLUMNS: [usize; 2] = [1, 5];
 /// Mean squared error allowed, as a share of the mean square: float rounding only.
 const TOLERANCE: f64 = 1e-9;
 
-/// Multiplies `weight` with a fixed input and compares its first rows with plain sums in double precision.
+/// What a value, at most 1 in magnitude, may lose as a code: half a step of 8 bits.
+const CODE_ERROR: f64 = 0.501 / 127.0;
+
+/// Multiplies `weight` with a fixed input and compares its first rows with plain sums in double precision, and the input's codes
+/// with the input.
 ///
 /// # Errors
 /// `Internal`, saying what was found, when they disagree.
@@ -24,6 +28,15 @@ pub fn self_test(compute: &Compute, weight: &CpuMatrix) -> Result<()> {
         let input = MatmulInput { values: &values, quantized: Some(&quantized), rows: n };
         compute.matmul(input, &mut [MatmulJob { weight, dst: &mut found }])?;
         let bits = compute.kernels().activation_bits(weight.layout());
+        if bits < 32 {
+            for (i, value) in values.iter().enumerate() {
+                let coded = quantized.value(i / columns, i % columns, bits == 16);
+                if (coded - f64::from(*value)).abs() > CODE_ERROR {
+                    let name = compute.kernels().name();
+                    return Err(Error::internal(format!("the {name} kernels code the activation {value} as {coded}")));
+                }
+            }
+        }
         let mut row = vec![0f32; columns];
         let (mut error, mut norm) = (0f64, 0f64);
         for index in 0..ROWS.min(weight.rows()) {

@@ -97,7 +97,7 @@ fn reference_matmul(x: &[f32], w: &[f32], columns: usize) -> Vec<f64> {
     .collect()
 }
 
-/// Quantizes `x` in every form that weights of `columns` columns read.
+/// Quantizes `x` in every form that some weights of `columns` columns read.
 fn quantize(compute: &Compute, x: &[f32], n: usize, columns: usize) -> QuantizedRows {
     let weights = [(Codes::B6, 16), (Codes::B8, 32)].map(|(codes, group)| {
         let layout = PackedLayout::Coded { codes, group, affine: false };
@@ -377,7 +377,10 @@ fn unsound_matrices_and_lengths_are_refused() {
     let input = MatmulInput { values: &x, quantized: None, rows: 1 };
     assert!(compute.matmul(input, &mut [MatmulJob { weight: &weight, dst: &mut short }]).is_err());
     let mut dst = vec![0f32; 8];
-    assert!(compute.matmul(input, &mut [MatmulJob { weight: &weight, dst: &mut dst }]).is_err(), "no int8 activations");
+    assert!(
+        compute.matmul(input, &mut [MatmulJob { weight: &weight, dst: &mut dst }]).is_err(),
+        "no quantized activations"
+    );
     let mut others = QuantizedRows::default();
     compute.quantize(&x, 1, &[], &mut others).unwrap_err();
     assert!(compute.quantize(&x, 2, &[&weight], &mut others).is_err());
@@ -507,7 +510,7 @@ fn attention_matches_its_definition_for_every_cache() {
                 ];
                 for (cache, expected) in caches {
                     let mut found = vec![f32::NAN; q.len()];
-                    compute.attention(&Attention { q: &q, cache, shape }, &mut found).unwrap();
+                    compute.attention(&Attention { q: &q, cache, shape }, &mut Vec::new(), &mut found).unwrap();
                     let error = nmse(expected, &found);
                     assert!(error < 1e-11, "{} case {index}: {error:e}", kernels.name());
                 }
@@ -518,22 +521,31 @@ fn attention_matches_its_definition_for_every_cache() {
 
 #[test]
 fn a_prefilled_row_attends_exactly_as_a_decoded_one() {
-    let all = AttentionShape { seq_len: 300, n_keys: 300, capacity: 300, ..attention_cases()[0] };
-    let width = all.n_heads * all.head_dim;
+    let base = AttentionShape { seq_len: 300, n_keys: 300, capacity: 300, ..attention_cases()[0] };
+    let width = base.n_heads * base.head_dim;
     let mut random = Random(1);
-    let q = random.floats(all.seq_len * width);
-    let len = all.n_kv_heads * all.capacity * all.head_dim;
+    let mut q = random.floats(base.seq_len * width);
+    // What is no number has to show.
+    q[291 * width] = f32::NAN;
+    let len = base.n_kv_heads * base.capacity * base.head_dim;
     let (k, v) = (random.floats(len), random.floats(len));
     let cache = CacheSlices::F32 { k: &k, v: &v };
     let compute = Compute::new(1).unwrap();
-    let mut together = vec![0f32; q.len()];
-    compute.attention(&Attention { q: &q, cache, shape: all }, &mut together).unwrap();
-    for position in [0, 1, 63, 64, 127, 128, 129, 256, 299] {
-        let shape = AttentionShape { seq_len: 1, position, n_keys: position + 1, ..all };
-        let row = position * width..(position + 1) * width;
-        let mut alone = vec![0f32; width];
-        compute.attention(&Attention { q: &q[row.clone()], cache, shape }, &mut alone).unwrap();
-        assert!(alone == together[row], "position {position}");
+    let attend = |q: &[f32], shape| {
+        let mut dst = vec![0f32; q.len()];
+        compute.attention(&Attention { q, cache, shape }, &mut Vec::new(), &mut dst).unwrap();
+        dst
+    };
+    for all in [base, AttentionShape { window: Some(150), ..base }, AttentionShape { window: Some(36), ..base }] {
+        let together = attend(&q, all);
+        for position in [0, 1, 63, 64, 127, 128, 129, 256, 290, 291, 292, 299] {
+            let shape = AttentionShape { seq_len: 1, position, n_keys: position + 1, ..all };
+            let row = position * width..(position + 1) * width;
+            let alone = attend(&q[row.clone()], shape);
+            let are_equal = alone.iter().zip(&together[row]).all(|(a, b)| a == b || (a.is_nan() && b.is_nan()));
+            assert!(are_equal, "position {position} of {all:?}");
+            assert_eq!(alone.iter().any(|value| value.is_nan()), position == 291, "position {position} of {all:?}");
+        }
     }
 }
 
@@ -552,7 +564,10 @@ fn attention_of_a_wrong_shape_is_refused() {
         AttentionShape { seq_len: 2, ..shape },
         AttentionShape { window: Some(0), ..shape },
     ] {
-        assert!(compute.attention(&Attention { q: &q, cache: slices, shape: wrong }, &mut dst).is_err(), "{wrong:?}");
+        assert!(
+            compute.attention(&Attention { q: &q, cache: slices, shape: wrong }, &mut Vec::new(), &mut dst).is_err(),
+            "{wrong:?}"
+        );
     }
 }
 

@@ -36,9 +36,9 @@ fn scratch_bytes(request: &LoadRequest) -> Result<u64> {
         let inputs = step.inputs.iter().zip(&step.input_shapes);
         inputs.filter(|(loc, _)| matches!(loc, Loc::Slot(_))).map(|(_, shape)| product(shape))
     });
-    // What operations keep at most within themselves, for each value of the widest input (that of a layer's last product):
-    // the float it is multiplied by before, its codes of 8 or 16 bits with scales and sums, and a share of the narrower input
-    // that is normed.
+    // About what operations keep within themselves, for each value of the widest input (that of a layer's last product): the
+    // float it is multiplied by before, its codes of 8 or 16 bits with scales and sums, and a share of the narrower input that
+    // is normed, or of the queries.
     let within = activations.max().unwrap_or(0).saturating_mul(8);
     let output = request.graph.outputs.first().ok_or_else(|| Error::internal("the graph has no output"))?;
     let logits = request.graph.fact(*output).len(dims) as u64 * 4;

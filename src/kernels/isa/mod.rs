@@ -91,7 +91,7 @@ pub(super) trait Isa {
     /// `x` holds 16 readable activations: i16 when `BITS >= WIDE_FROM`, else i8.
     unsafe fn dot16<const BITS: usize>(acc: Self::Acc, w: [Self::W; 4], x: *const u8) -> Self::Acc;
     /// As `dot16` from no sum, of symmetric codes less their centre `1 << (BITS - 1)`, for activations of 8 bits. `pairs` are
-    /// their sums, as `Codes` keeps them. Without `CENTRES` nobody calls it, and nothing is taken off.
+    /// their sums, as `QuantizedRows` keeps them. Without `CENTRES` nobody calls it, and nothing is taken off.
     #[inline(always)]
     unsafe fn centred16<const BITS: usize>(w: [Self::W; 4], x: *const u8, pairs: *const [i16; 2]) -> Self::Acc {
         let _ = pairs;
@@ -121,7 +121,8 @@ pub(super) trait Isa {
     /// Scales and biases: four pairs of f16 at `offset` of each tile.
     unsafe fn affine_scales(tiles: &TilePointers, offset: usize) -> (Self::F, Self::F);
 
-    /// Writes the codes of 32 values; answers their scale and the sums of either half's codes. The same on every processor.
+    /// Writes the codes of 32 values; answers their scale and the sums of either half's codes. The same on every processor; if
+    /// a value is not finite, the scale is no number.
     #[inline(always)]
     unsafe fn quantize32<T: Code>(values: &[f32; BLOCK], codes: &mut [T; BLOCK]) -> (f32, [i32; 2]) {
         quantize_block(values, codes)

@@ -281,7 +281,7 @@ impl<const PAIRS: bool> Isa for Simd128<PAIRS> {
         let sum = |four: &[v128; 4]| {
             let lanes = i32x4_add(i32x4_add(four[0], four[1]), i32x4_add(four[2], four[3]));
             let lanes = i32x4_add(lanes, i32x4_shuffle::<2, 3, 0, 1>(lanes, lanes));
-            i32x4_extract_lane::<0>(lanes) + i32x4_extract_lane::<1>(lanes)
+            i32x4_extract_lane::<0>(lanes).wrapping_add(i32x4_extract_lane::<1>(lanes))
         };
         let halves = words.as_chunks::<4>().0;
         (scale, [sum(&halves[0]), sum(&halves[1])])

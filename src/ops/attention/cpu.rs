@@ -41,7 +41,8 @@ pub fn run(op: &Attention, cx: &mut CpuCx<'_>) -> Result<()> {
     let [dst] = &mut *cx.outputs else {
         return Err(Error::internal(format!("expected one output, found {}", cx.outputs.len())));
     };
-    cx.compute.attention(&attention, dst)
+    // The cache has the keys now.
+    cx.compute.attention(&attention, second, dst)
 }
 
 /// Norms and rotates the heads of `x` into `out`.
