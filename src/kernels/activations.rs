@@ -46,8 +46,15 @@ pub(super) struct Wanted {
     pub(super) narrow: bool,
     /// Codes of 16 bits.
     pub(super) wide: bool,
-    /// Sums of 8-bit codes by pairs.
+    /// Sums of 8-bit codes by pairs; only beside the codes.
     pub(super) pairs: bool,
+}
+
+impl Wanted {
+    /// What either wants.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self { narrow: self.narrow || other.narrow, wide: self.wide || other.wide, pairs: self.pairs || other.pairs }
+    }
 }
 
 /// The codes of all rows in one width, each row [`QuantizedRows::stride`] long.
@@ -61,13 +68,6 @@ pub(super) struct Codes<T> {
     pub(super) totals: Vec<f32>,
     /// Sum of the values of each 16 columns, `[rows, stride / 16]`.
     pub(super) halves: Vec<f32>,
-}
-
-impl Wanted {
-    /// What either wants.
-    pub(super) fn or(self, other: Self) -> Self {
-        Self { narrow: self.narrow || other.narrow, wide: self.wide || other.wide, pairs: self.pairs || other.pairs }
-    }
 }
 
 /// Where products find the activations of one width; index them as [`Codes`] and [`QuantizedRows::pairs`] say, codes by bytes.
@@ -220,7 +220,7 @@ impl QuantizedRows {
         // Never those of other rows: they are indices.
         self.rests.clear();
         self.rests.resize(if wanted.narrow { rows } else { 0 }, NO_REST);
-        self.pairs.resize(if wanted.narrow && wanted.pairs { len / HALF } else { 0 }, [0; 2]);
+        self.pairs.resize(if wanted.pairs { len / HALF } else { 0 }, [0; 2]);
         self.shifts.resize(if whole { rows } else { 0 }, 0.0);
     }
 
