@@ -11,7 +11,7 @@ const START_MS = 10_000;
 /** A worker, as both kinds of platform can be seen. */
 interface Thread {
   post(start: ThreadStart): void;
-  /** Ends it now, where it does not end by itself. */
+  /** Ends it now. */
   end(): void;
   /** From here on it does not keep the process alive. */
   release(): void;
@@ -93,8 +93,8 @@ function startThread(module: NonNullable<WasmModule['threads']>, base: URL, even
 function webThread(worker: Worker, { onNews, onFault }: ThreadEvents): Thread {
   worker.onmessage = (event: MessageEvent<ThreadNews>) => onNews(event.data);
   worker.onerror = (event) => onFault(event.message || 'it could not be loaded');
-  // It ends with the worker it was started by. Chromium sometimes never ends a worker that just ended one of its own.
-  return { post: (start) => worker.postMessage(start), end: () => {}, release: () => {} };
+  // The worker that this runs in goes on for a while (js/connection.ts).
+  return { post: (start) => worker.postMessage(start), end: () => worker.terminate(), release: () => {} };
 }
 
 function nodeThread(file: URL, { onNews, onFault }: ThreadEvents): Thread {
