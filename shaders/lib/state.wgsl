@@ -4,7 +4,7 @@ struct State {
     position: u32,
     // Tokens of the step; the plan has room for more.
     tokens: u32,
-    // Tokens drawn since the submit began.
+    // Tokens drawn since the host wrote the state.
     drawn: u32,
     // Number of the next draw.
     counter: u32,

@@ -133,6 +133,15 @@ pub struct DeviceSampling {
     pub counter: u32,
 }
 
+/// How many tokens a device is to draw.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// Tokens wanted now.
+    pub now: usize,
+    /// Whether more are likely to be wanted next, so that the device may begin with one.
+    pub more: bool,
+}
+
 /// The most candidates that a device keeps.
 pub const DEVICE_TOP_K: u32 = 64;
 
@@ -186,9 +195,9 @@ pub trait Executable: MaybeSend {
         false
     }
 
-    /// `steps` times: draws a token from the logits held, then runs it at the next position
+    /// `steps.now` times: draws a token from the logits held, then runs it at the next position
     /// (the first one drawn is at `position`). Answers the tokens drawn.
-    fn decode(&mut self, position: usize, steps: usize, sampling: DeviceSampling) -> BoxFuture<'_, Result<Vec<u32>>> {
+    fn decode(&mut self, position: usize, steps: Steps, sampling: DeviceSampling) -> BoxFuture<'_, Result<Vec<u32>>> {
         let _ = (position, steps, sampling);
         Box::pin(async { Err(crate::error::Error::internal("this backend draws no tokens")) })
     }

@@ -16,7 +16,7 @@ use super::pieces::Pieces;
 use super::result::{FinishReason, GenerateResult, Stats, Usage};
 use super::sampler::{History, Sampler};
 use super::stop::StopMatcher;
-use crate::backend::Executable;
+use crate::backend::{Executable, Steps};
 use crate::error::{Error, Result};
 use crate::text::{AnswerPart, AnswerReader, ToolCallDelta};
 
@@ -326,7 +326,10 @@ impl Generation {
         let most = if self.drafter.is_some() { MOST_STEPS_BETWEEN_DRAFTS } else { MOST_STEPS };
         let steps = self.n_steps.min(most).min(self.limit - self.tokens.len());
         let begin_ms = (self.context.now_ms)();
-        let tokens = executable.decode(cache.tokens().len(), steps, sampling).await?;
+        // After a few tokens with a drafter, a guess may come instead.
+        let more = self.drafter.is_none() && self.tokens.len() + steps < self.limit;
+        let wanted = Steps { now: steps, more };
+        let tokens = executable.decode(cache.tokens().len(), wanted, sampling).await?;
         self.check_drawn(&tokens, steps)?;
         cache.extend(&tokens);
         self.sampler.advance(u32::try_from(steps).unwrap_or(u32::MAX));

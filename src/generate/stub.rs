@@ -1,7 +1,7 @@
 //! For tests: a model whose every output is known. The logits after a token depend on that token and its position only
 //! through a script, and every call is written down.
 
-use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, KernelTime, MemoryUse, sampling};
+use crate::backend::{BackendReport, BoxFuture, DeviceSampling, Executable, KernelTime, MemoryUse, Steps, sampling};
 use crate::error::{Error, Result};
 use crate::quant::BlockFormat;
 use std::collections::BTreeMap;
@@ -163,8 +163,8 @@ impl Executable for Stub {
         self.samples
     }
 
-    fn decode(&mut self, position: usize, steps: usize, sampling: DeviceSampling) -> BoxFuture<'_, Result<Vec<u32>>> {
-        let tokens = self.draw(position, steps, sampling);
+    fn decode(&mut self, position: usize, steps: Steps, sampling: DeviceSampling) -> BoxFuture<'_, Result<Vec<u32>>> {
+        let tokens = self.draw(position, steps.now, sampling);
         Box::pin(async { tokens })
     }
 

@@ -50,6 +50,13 @@ pub struct Gpu {
     staging: Option<wgpu::Buffer>,
 }
 
+/// Words on their way to the host.
+pub struct Readback {
+    staging: wgpu::Buffer,
+    bytes: u64,
+    submitted: wgpu::SubmissionIndex,
+}
+
 impl Gpu {
     /// Opens the preferred adapter. Fails with the reason why there is none that may be used.
     pub async fn open(options: OpenOptions) -> Result<Self> {
@@ -217,11 +224,11 @@ impl Gpu {
         unsafe { self.device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
     }
 
-    /// Binds whole buffers in the order of the kernel's bindings.
-    pub fn bind(&self, pipeline: &Pipeline, buffers: &[&wgpu::Buffer]) -> wgpu::BindGroup {
+    /// Binds buffers, or parts of them, in the order of the kernel's bindings.
+    pub fn bind(&self, pipeline: &Pipeline, bound: &[wgpu::BufferBinding<'_>]) -> wgpu::BindGroup {
         let entries: Vec<_> = (0..)
-            .zip(buffers)
-            .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() })
+            .zip(bound.iter().cloned())
+            .map(|(binding, part)| wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(part) })
             .collect();
         self.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some(&pipeline.name),
@@ -237,9 +244,13 @@ impl Gpu {
 
     /// Submits what was recorded.
     pub fn submit(&mut self, encoder: wgpu::CommandEncoder) -> Result<()> {
+        self.submit_numbered(encoder).map(|_| ())
+    }
+
+    fn submit_numbered(&mut self, encoder: wgpu::CommandEncoder) -> Result<wgpu::SubmissionIndex> {
         self.staged = 0;
-        self.queue.submit([encoder.finish()]);
-        self.check()
+        let number = self.queue.submit([encoder.finish()]);
+        self.check().map(|()| number)
     }
 
     /// Gives the time at which everything submitted so far was seen to be done.
@@ -269,22 +280,43 @@ impl Gpu {
     /// Submits what was recorded, then reads `words` 4-byte words from the start of a buffer.
     pub async fn submit_and_read(
         &mut self,
-        mut encoder: wgpu::CommandEncoder,
+        encoder: wgpu::CommandEncoder,
         buffer: &wgpu::Buffer,
         words: usize,
     ) -> Result<Vec<u32>> {
+        let read = self.submit_and_copy(encoder, buffer, words)?;
+        self.finish_read(read).await
+    }
+
+    /// Submits a copy of `words` 4-byte words from the start of a buffer. What is submitted until [`Gpu::finish_read`] does
+    /// not hold it up.
+    pub fn begin_read(&mut self, buffer: &wgpu::Buffer, words: usize) -> Result<Readback> {
+        self.submit_and_copy(self.encoder(), buffer, words)
+    }
+
+    fn submit_and_copy(
+        &mut self,
+        mut encoder: wgpu::CommandEncoder,
+        buffer: &wgpu::Buffer,
+        words: usize,
+    ) -> Result<Readback> {
         let bytes = words as u64 * 4;
         let staging = self.take_staging(bytes);
         encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, bytes);
-        self.submit(encoder)?;
-        let words = self.read(&staging, bytes).await?;
-        staging.unmap();
-        self.staging = Some(staging);
+        let submitted = self.submit_numbered(encoder)?;
+        Ok(Readback { staging, bytes, submitted })
+    }
+
+    /// Waits for the words.
+    pub async fn finish_read(&mut self, readback: Readback) -> Result<Vec<u32>> {
+        let words = self.read(&readback).await?;
+        readback.staging.unmap();
+        self.staging = Some(readback.staging);
         Ok(words)
     }
 
     /// Maps and copies the readback buffer, which stays mapped.
-    async fn read(&self, staging: &wgpu::Buffer, bytes: u64) -> Result<Vec<u32>> {
+    async fn read(&self, Readback { staging, bytes, submitted }: &Readback) -> Result<Vec<u32>> {
         let slice = staging.slice(..bytes);
         let (sender, receiver) = oneshot::channel();
         slice.map_async(wgpu::MapMode::Read, move |result| {
@@ -292,8 +324,13 @@ impl Gpu {
             let _ = sender.send(result);
         });
         // Waits natively; a browser polls by itself.
-        let polled = self.device.poll(wgpu::PollType::wait_indefinitely());
+        let wait = wgpu::PollType::Wait { submission_index: Some(submitted.clone()), timeout: None };
+        let polled = self.device.poll(wait);
         let mapped = receiver.await;
+        if polled.is_err() || !matches!(mapped, Ok(Ok(()))) {
+            // Brings the news that the device is lost, if it is; the check says whether.
+            let _ = self.device.poll(wgpu::PollType::Poll);
+        }
         self.check()?;
         let lost = || Error::device_lost("the GPU device gave no result").at(self.name.clone());
         polled.map_err(|error| lost().because(error))?;

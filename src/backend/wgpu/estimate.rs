@@ -2,7 +2,7 @@
 
 use super::device::{check_size, rounded};
 use super::model::{drafts, vocabulary};
-use super::program::{MOST_TOKENS, PoolSizes, STEPS, Target, cache_bytes};
+use super::program::{DRAWN, MOST_TOKENS, PoolSizes, Target, cache_bytes};
 use super::sample;
 use super::state::State;
 use crate::backend::{GpuLimits, LoadRequest, Machine, MemoryUse};
@@ -21,7 +21,7 @@ pub fn estimate(machine: &Machine, request: &LoadRequest) -> Result<MemoryUse> {
         kv_bytes = kv_bytes.saturating_add(size("keys", cache_bytes(spec, &target)?)?.saturating_mul(2));
     }
     let mut scratch_bytes =
-        rounded(size_of::<State>() as u64) + rounded(MOST_TOKENS as u64 * 4) + rounded(STEPS as u64 * 4);
+        rounded(size_of::<State>() as u64) + rounded(MOST_TOKENS as u64 * 4) + rounded(DRAWN as u64 * 4);
     for tensor in &graph.constants {
         let bytes = tensor.shape().iter().fold(4u64, |bytes, size| bytes.saturating_mul(*size as u64));
         scratch_bytes = scratch_bytes.saturating_add(size("constant", bytes)?);

@@ -2,6 +2,7 @@
 //! describe; knows no operation, no layout and no architecture by name.
 
 mod check;
+mod decode;
 mod device;
 mod estimate;
 mod hidden;

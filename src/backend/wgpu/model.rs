@@ -1,15 +1,16 @@
 //! A loaded model on the GPU: weights, caches, programs for a few sizes of step, sampling.
 
 use super::check::self_test;
+use super::decode::Drawing;
 use super::device::Gpu;
 use super::hidden::Hidden;
 use super::profile::{self, Profile};
-use super::program::{Draft, MOST_TOKENS, Pool, Program, STEPS, SUBMIT_STEPS, Shared, Target};
+use super::program::{Draft, MOST_TOKENS, Pool, Program, Shared, Target};
 use super::sample;
 use super::snapshots::Snapshots;
 use super::state::State;
 use crate::backend::{
-    BackendReport, BoxFuture, DeviceSampling, Executable, KernelTime, KvType, LoadRequest, MemoryUse, SelfTest,
+    BackendReport, BoxFuture, DeviceSampling, Executable, KernelTime, KvType, LoadRequest, MemoryUse, SelfTest, Steps,
 };
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::graph::{Dims, Graph};
@@ -50,13 +51,21 @@ pub fn vocabulary(graph: &Graph) -> Result<usize> {
 const SCORE_BYTES: usize = 64 << 20;
 
 /// What there is once the weights are complete.
-struct Ready {
+pub struct Ready {
     pool: Pool,
     programs: Vec<Program>,
     greedy: Program,
     drawn: Program,
     kernels: Vec<String>,
     self_test: Vec<SelfTest>,
+}
+
+impl Ready {
+    /// The programs that draw a token and that run it.
+    pub fn decoding(&self, greedy: bool) -> Result<(&Program, &Program)> {
+        let sampler = if greedy { &self.greedy } else { &self.drawn };
+        Ok((sampler, self.programs.first().ok_or_else(not_ready)?))
+    }
 }
 
 /// A program that keeps the logits of every token, with buffers of its own.
@@ -75,19 +84,20 @@ struct InFlight {
 }
 
 pub struct Model {
-    gpu: Gpu,
+    pub(super) gpu: Gpu,
     graph: Arc<Graph>,
     layouts: Vec<PackedLayout>,
     kv_type: KvType,
-    shared: Shared,
+    pub(super) shared: Shared,
     vocabulary: usize,
-    ready: Option<Ready>,
+    pub(super) ready: Option<Ready>,
     /// For few tokens and for many.
     scorers: [Option<Scorer>; 2],
     hidden: Option<Hidden>,
     snapshots: Snapshots,
-    profile: Option<Profile>,
+    pub(super) profile: Option<Profile>,
     in_flight: Option<InFlight>,
+    pub(super) drawing: Drawing,
 }
 
 impl Model {
@@ -109,6 +119,7 @@ impl Model {
             snapshots: Snapshots::default(),
             profile: None,
             in_flight: None,
+            drawing: Drawing::default(),
         })
     }
 
@@ -167,7 +178,7 @@ impl Model {
         Ok(Ready { pool, programs, greedy, drawn, kernels, self_test })
     }
 
-    fn check_range(&self, position: usize, tokens: usize) -> Result<()> {
+    pub(super) fn check_range(&self, position: usize, tokens: usize) -> Result<()> {
         let end = position.checked_add(tokens);
         if tokens == 0 || end.is_none_or(|end| end > self.shared.target.capacity) {
             return Err(Error::context_overflow(format!(
@@ -179,6 +190,7 @@ impl Model {
     }
 
     fn write_step(&mut self, tokens: &[u32], position: usize) {
+        self.drawing.stop();
         self.gpu.write(&self.shared.tokens, 0, tokens);
         self.gpu.write(&self.shared.state, 0, State::forward(position, tokens.len()).words());
     }
@@ -210,55 +222,11 @@ impl Model {
         Ok(())
     }
 
-    async fn run_decode(&mut self, position: usize, steps: usize, mut sampling: DeviceSampling) -> Result<Vec<u32>> {
-        self.check_range(position, steps)?;
-        let mut tokens = Vec::with_capacity(steps);
-        while tokens.len() < steps {
-            let count = (steps - tokens.len()).min(STEPS);
-            let state = State::decode(position + tokens.len(), sampling);
-            self.gpu.write(&self.shared.state, 0, state.words());
-            self.draw(count, sampling.temperature <= 0.0 || sampling.top_k == 1).await?;
-            let encoder = self.gpu.encoder();
-            tokens.extend(self.gpu.submit_and_read(encoder, &self.shared.drawn, count).await?);
-            sampling.counter = sampling.counter.wrapping_add(count as u32);
-        }
-        Ok(tokens)
-    }
-
-    /// Draws `count` tokens and runs each. The device works on the first while the host still records the others; where
-    /// recording is the slower of the two, only the last submit is waited for, so that it is short.
-    async fn draw(&mut self, count: usize, greedy: bool) -> Result<()> {
-        let ready = self.ready.as_ref().ok_or_else(not_ready)?;
-        let sampler = if greedy { &ready.greedy } else { &ready.drawn };
-        let step = ready.programs.first().ok_or_else(not_ready)?;
-        if let Some(profile) = &mut self.profile {
-            for _ in 0..count {
-                profile.run(&mut self.gpu, sampler).await?;
-                profile.run(&mut self.gpu, step).await?;
-            }
-            return Ok(());
-        }
-        // The device has nothing to do before the first submit.
-        for part in sampler.parts().chain(step.parts()) {
-            part.submit(&mut self.gpu)?;
-        }
-        let mut done = 1;
-        while done < count {
-            let share = done.min(SUBMIT_STEPS).min(count - done);
-            let mut encoder = self.gpu.encoder();
-            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-            for _ in 0..share {
-                sampler.record(&mut pass);
-                step.record(&mut pass);
-            }
-            drop(pass);
-            self.gpu.submit(encoder)?;
-            done += share;
-        }
-        Ok(())
-    }
-
     async fn read_logits(&mut self) -> Result<Vec<f32>> {
+        if let Some(begun) = self.drawing.stop() {
+            // The logits held are those of a token that nobody asked for.
+            self.run_forward(&[begun.last], begun.last_position()).await?;
+        }
         let ready = self.ready.as_ref().ok_or_else(not_ready)?;
         let logits = ready.pool.outputs.first().ok_or_else(not_ready)?.clone();
         let encoder = self.gpu.encoder();
@@ -285,6 +253,7 @@ impl Model {
 
     async fn run_score(&mut self, tokens: &[u32], position: usize) -> Result<Vec<f32>> {
         self.check_range(position, tokens.len())?;
+        self.drawing.stop();
         let index = self.scorer(tokens.len())?;
         let mut scores = Vec::with_capacity(tokens.len() * self.vocabulary);
         let mut done = 0;
@@ -305,6 +274,7 @@ impl Model {
 
     async fn run_hidden(&mut self, tokens: &[u32], position: usize) -> Result<Vec<f32>> {
         self.check_range(position, tokens.len())?;
+        self.drawing.stop();
         if self.hidden.is_none() {
             let graph = Arc::clone(self.graph.hidden()?);
             let (layouts, kv_type) = (&self.layouts, self.kv_type);
@@ -315,7 +285,7 @@ impl Model {
     }
 }
 
-fn not_ready() -> Error {
+pub fn not_ready() -> Error {
     Error::internal("the model is used before its weights are complete")
 }
 
@@ -374,18 +344,17 @@ impl Executable for Model {
         true
     }
 
-    fn decode(&mut self, position: usize, steps: usize, sampling: DeviceSampling) -> BoxFuture<'_, Result<Vec<u32>>> {
+    fn decode(&mut self, position: usize, steps: Steps, sampling: DeviceSampling) -> BoxFuture<'_, Result<Vec<u32>>> {
         Box::pin(self.run_decode(position, steps, sampling))
     }
 
     fn profile(&mut self, on: bool) -> BoxFuture<'_, Result<Vec<KernelTime>>> {
         Box::pin(async move {
             let times = self.profile.take().map(Profile::finish).unwrap_or_default();
+            self.drawing.stop();
             if on {
                 profile::supported(&self.gpu)?;
-                let mut profile = Profile::default();
-                profile.stream(&mut self.gpu, &self.shared.weights).await?;
-                self.profile = Some(profile);
+                self.profile = Some(Profile::new(&mut self.gpu, &self.shared.weights).await?);
             }
             Ok(times)
         })
@@ -401,6 +370,7 @@ impl Executable for Model {
     }
 
     fn restore(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>> {
+        self.drawing.stop();
         let done = self.snapshots.restore(&mut self.gpu, &self.shared, &self.graph.caches, (place, tokens));
         Box::pin(async move { done })
     }

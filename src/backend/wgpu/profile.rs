@@ -1,6 +1,7 @@
-//! Where the time goes: every dispatch in a pass of its own between two timestamps. Slower than a plain run.
+//! Where the time goes: every dispatch in a pass of its own between two timestamps. Slower than a plain run; what such a pass
+//! takes beyond its dispatch is measured too, and left out.
 
-use super::device::Gpu;
+use super::device::{Gpu, Pipeline};
 use super::program::Program;
 use super::weights::Weights;
 use crate::backend::{KernelTime, STREAM};
@@ -17,13 +18,30 @@ const STREAM_INVOCATIONS: usize = 256;
 /// How often it runs: the fastest counts.
 const STREAM_TIMES: usize = 5;
 
+/// Dispatches of a pass that shows what one of them takes in a row of them.
+const ROW: usize = 33;
+
 /// Times by kernel since the start.
-#[derive(Default)]
 pub struct Profile {
     times: BTreeMap<String, KernelTime>,
+    /// Microseconds that a pass takes beyond its dispatch.
+    pass_us: f64,
 }
 
 impl Profile {
+    /// Measures what a pass costs (a dispatch that does next to nothing, alone and in a row) and how fast the memory gives
+    /// the largest part of the weights when nothing is done with them.
+    pub async fn new(gpu: &mut Gpu, weights: &Weights) -> Result<Self> {
+        let mut profile = Self { times: BTreeMap::new(), pass_us: 0.0 };
+        let Some((weights, bytes)) = weights.largest() else { return Ok(profile) };
+        let nothing = Stream::new(gpu, weights.clone(), 16, 1)?;
+        let (one, row) = (nothing.us(gpu, 1).await?, nothing.us(gpu, ROW).await?);
+        profile.pass_us = (one - (row - one) / (ROW - 1) as f64).max(0.0);
+        let us = Stream::new(gpu, weights, bytes, STREAM_GROUPS)?.us(gpu, 1).await?;
+        profile.add(STREAM.to_owned(), us, bytes);
+        Ok(profile)
+    }
+
     /// Runs a program and adds its times.
     pub async fn run(&mut self, gpu: &mut Gpu, program: &Program) -> Result<()> {
         let mut first = 0;
@@ -52,30 +70,8 @@ impl Profile {
     fn add(&mut self, kernel: String, us: f64, bytes: u64) {
         let time = self.times.entry(kernel.clone()).or_insert(KernelTime { kernel, calls: 0, us: 0.0, bytes: 0 });
         time.calls += 1;
-        time.us += us;
+        time.us += (us - self.pass_us).max(0.0);
         time.bytes += bytes;
-    }
-
-    /// Measures how fast the memory gives the largest buffer of weights when nothing is done with them.
-    pub async fn stream(&mut self, gpu: &mut Gpu, weights: &Weights) -> Result<()> {
-        let Some(buffer) = weights.buffers().max_by_key(|buffer| buffer.size()) else { return Ok(()) };
-        let sink = gpu.buffer("stream", 16, wgpu::BufferUsages::empty())?;
-        gpu.bytes -= sink.size();
-        let mut kernel = KernelBuilder::new(STREAM, "");
-        kernel.u32("WG", STREAM_INVOCATIONS).u32("GROUPS", STREAM_GROUPS).u32("COUNT", buffer.size() as usize / 16);
-        kernel.read("data", "vec4<u32>", Resource::Input(0)).write("kept", "vec2<u32>", Resource::Drawn);
-        let launch = kernel.launch([STREAM_GROUPS, 1, 1], &gpu.caps)?;
-        let pipeline = gpu.pipeline(&launch.kernel, &launch.bindings)?;
-        let group = gpu.bind(&pipeline, &[buffer, &sink]);
-        let times = timed(gpu, STREAM_TIMES, |_, pass| {
-            pass.set_pipeline(&pipeline.compute);
-            pass.set_bind_group(0, &group, &[]);
-            pass.dispatch_workgroups(STREAM_GROUPS as u32, 1, 1);
-        });
-        if let Some(us) = times.await?.into_iter().min_by(f64::total_cmp) {
-            self.add(STREAM.to_owned(), us, buffer.size());
-        }
-        Ok(())
     }
 
     /// The times, the longest first.
@@ -83,6 +79,37 @@ impl Profile {
         let mut times: Vec<KernelTime> = self.times.into_values().collect();
         times.sort_by(|a, b| b.us.total_cmp(&a.us));
         times
+    }
+}
+
+/// A kernel that only reads: the memory's speed, and what it costs to measure.
+struct Stream {
+    pipeline: Pipeline,
+    group: wgpu::BindGroup,
+    groups: usize,
+}
+
+impl Stream {
+    fn new(gpu: &mut Gpu, weights: wgpu::BufferBinding<'_>, bytes: u64, groups: usize) -> Result<Self> {
+        let sink = gpu.buffer("stream", 16, wgpu::BufferUsages::empty())?;
+        gpu.bytes -= sink.size();
+        let mut kernel = KernelBuilder::new(STREAM, "");
+        kernel.u32("WG", STREAM_INVOCATIONS).u32("GROUPS", groups).u32("COUNT", bytes as usize / 16);
+        kernel.read("data", "vec4<u32>", Resource::Input(0)).write("kept", "vec2<u32>", Resource::Drawn);
+        let launch = kernel.launch([groups, 1, 1], &gpu.caps)?;
+        let pipeline = gpu.pipeline(&launch.kernel, &launch.bindings)?;
+        let group = gpu.bind(&pipeline, &[weights, sink.as_entire_buffer_binding()]);
+        Ok(Self { pipeline, group, groups })
+    }
+
+    /// Microseconds of a pass that runs it so many times: the least of several.
+    async fn us(&self, gpu: &mut Gpu, runs: usize) -> Result<f64> {
+        let times = timed(gpu, STREAM_TIMES, |_, pass| {
+            pass.set_pipeline(&self.pipeline.compute);
+            pass.set_bind_group(0, &self.group, &[]);
+            (0..runs).for_each(|_| pass.dispatch_workgroups(self.groups as u32, 1, 1));
+        });
+        Ok(times.await?.into_iter().min_by(f64::total_cmp).unwrap_or_default())
     }
 }
 

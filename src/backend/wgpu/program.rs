@@ -13,12 +13,10 @@ use std::sync::Arc;
 
 /// The most tokens of a program.
 pub const MOST_TOKENS: usize = 512;
-/// Tokens drawn between two readbacks at most.
-pub const STEPS: usize = 32;
+/// Ids of drawn tokens that the device keeps, in a ring.
+pub const DRAWN: usize = 64;
 /// Dispatches of a submit while the device waits for the first.
 const PART: usize = 64;
-/// Tokens drawn in one submit at most.
-pub const SUBMIT_STEPS: usize = 4;
 /// What launches are described for: how weights lie, and what the caches and the device are like. No device is needed.
 pub struct Target {
     /// How each of `Graph::weights` lies in memory.
@@ -85,7 +83,7 @@ impl Shared {
             caches,
             state: gpu.buffer("state", size_of::<State>() as u64, wgpu::BufferUsages::UNIFORM)?,
             tokens: gpu.buffer("tokens", MOST_TOKENS as u64 * 4, none)?,
-            drawn: gpu.buffer("drawn", STEPS as u64 * 4, none)?,
+            drawn: gpu.buffer("drawn", DRAWN as u64 * 4, none)?,
             kv_bytes,
             target,
         })
@@ -254,7 +252,7 @@ struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    fn buffer(&self, resource: Resource) -> Result<&'a wgpu::Buffer> {
+    fn binding(&self, resource: Resource) -> Result<wgpu::BufferBinding<'a>> {
         let cache = || {
             let cache = self.cache.and_then(|cache| self.shared.caches.get(cache));
             cache.ok_or_else(|| Error::internal("the operation has no cache"))
@@ -269,24 +267,24 @@ impl<'a> Binder<'a> {
                 None => Err(Error::internal(format!("there is no input {input}"))),
             },
             Resource::Output(index) => match self.outputs.get(index) {
-                Some(slot) => self.slot(*slot),
+                Some(slot) => self.slot(*slot).map(whole),
                 None => Err(Error::internal(format!("there is no output {index}"))),
             },
-            Resource::Scratch { index, .. } => found(&self.pool.scratches, index),
-            Resource::Keys => Ok(&cache()?[0]),
-            Resource::Values => Ok(&cache()?[1]),
-            Resource::State => Ok(&self.shared.state),
-            Resource::Tokens => Ok(&self.shared.tokens),
-            Resource::Drawn => Ok(&self.shared.drawn),
+            Resource::Scratch { index, .. } => found(&self.pool.scratches, index).map(whole),
+            Resource::Keys => Ok(whole(&cache()?[0])),
+            Resource::Values => Ok(whole(&cache()?[1])),
+            Resource::State => Ok(whole(&self.shared.state)),
+            Resource::Tokens => Ok(whole(&self.shared.tokens)),
+            Resource::Drawn => Ok(whole(&self.shared.drawn)),
         }
     }
 
-    fn loc(&self, loc: Loc, part: usize) -> Result<&'a wgpu::Buffer> {
+    fn loc(&self, loc: Loc, part: usize) -> Result<wgpu::BufferBinding<'a>> {
         match loc {
-            Loc::Tokens => Ok(&self.shared.tokens),
-            Loc::Weight(weight) => self.shared.weights.buffer(weight, part),
-            Loc::Constant(index) => found(&self.shared.constants, index),
-            Loc::Slot(slot) => self.slot(slot),
+            Loc::Tokens => Ok(whole(&self.shared.tokens)),
+            Loc::Weight(weight) => self.shared.weights.binding(weight, part),
+            Loc::Constant(index) => found(&self.shared.constants, index).map(whole),
+            Loc::Slot(slot) => self.slot(slot).map(whole),
         }
     }
 
@@ -301,10 +299,9 @@ impl<'a> Binder<'a> {
 
     fn command(&self, gpu: &mut Gpu, launch: &Launch) -> Result<Command> {
         let pipeline = gpu.pipeline(&launch.kernel, &launch.bindings)?;
-        let buffers =
-            launch.bindings.iter().map(|binding| self.buffer(binding.resource)).collect::<Result<Vec<_>>>()?;
-        debug_assert!(unaliased(launch, &buffers), "{} writes a buffer that it binds twice", launch.kernel.name);
-        let group = gpu.bind(&pipeline, &buffers);
+        let bound = launch.bindings.iter().map(|binding| self.binding(binding.resource)).collect::<Result<Vec<_>>>()?;
+        debug_assert!(unaliased(launch, &bound), "{} writes a buffer that it binds twice", launch.kernel.name);
+        let group = gpu.bind(&pipeline, &bound);
         Ok(Command { pipeline, group, workgroups: launch.workgroups, bytes: launch.weight_bytes })
     }
 }
@@ -314,9 +311,13 @@ fn found(buffers: &[wgpu::Buffer], index: usize) -> Result<&wgpu::Buffer> {
 }
 
 /// Whether no buffer that is written is bound a second time.
-fn unaliased(launch: &Launch, buffers: &[&wgpu::Buffer]) -> bool {
-    let written = launch.bindings.iter().zip(buffers).enumerate().filter(|(_, (b, _))| b.access == Access::Write);
-    written.into_iter().all(|(i, (_, a))| buffers.iter().enumerate().all(|(j, b)| i == j || a != b))
+fn unaliased(launch: &Launch, bound: &[wgpu::BufferBinding<'_>]) -> bool {
+    let written = launch.bindings.iter().zip(bound).enumerate().filter(|(_, (b, _))| b.access == Access::Write);
+    written.into_iter().all(|(i, (_, a))| bound.iter().enumerate().all(|(j, b)| i == j || a.buffer != b.buffer))
+}
+
+fn whole(buffer: &wgpu::Buffer) -> wgpu::BufferBinding<'_> {
+    buffer.as_entire_buffer_binding()
 }
 
 /// A few dispatches of a program, one after the other.

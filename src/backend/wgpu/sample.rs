@@ -1,5 +1,6 @@
 //! The launches that draw a token from the logits held on the device. Pure data.
 
+use super::program::DRAWN;
 use crate::backend::DEVICE_TOP_K;
 use crate::error::Result;
 use crate::shader::{Caps, KernelBuilder, Launch, Resource};
@@ -68,7 +69,7 @@ fn round(
 }
 
 fn finish(kernel: &mut KernelBuilder, vocabulary: usize, pairs: Resource, caps: &Caps) -> Result<Launch> {
-    kernel.u32("VOCABULARY", vocabulary).state_mut().part("lib/take");
+    kernel.u32("VOCABULARY", vocabulary).u32("DRAWN", DRAWN).state_mut().part("lib/take");
     kernel.read("pairs", "vec2<u32>", pairs);
     kernel.write("tokens", "u32", Resource::Tokens).write("drawn", "u32", Resource::Drawn);
     kernel.launch([1, 1, 1], caps)

@@ -11,7 +11,7 @@ pub struct State {
     pub position: u32,
     /// Tokens of the step.
     pub tokens: u32,
-    /// Tokens drawn since the submit began.
+    /// Tokens drawn since the host wrote the state.
     pub drawn: u32,
     counter: u32,
     seed: u32,

@@ -6,7 +6,7 @@ use super::device::Gpu;
 use super::model::Model;
 use crate::backend::samples;
 use crate::backend::sampling::draw_from_vocabulary;
-use crate::backend::{DeviceSampling, Executable, KvType, LoadRequest, OpenOptions};
+use crate::backend::{DeviceSampling, Executable, KvType, LoadRequest, OpenOptions, Steps};
 use crate::error::{ErrorKind, Result};
 use crate::graph::{CacheSpec, Fact, GraphBuilder, Operator, ReferenceCx};
 use crate::kernels::CpuCx;
@@ -202,14 +202,24 @@ fn constant_logits(logits: &[f32], capacity: usize) -> Model {
     model
 }
 
+/// So many steps, after which no more are wanted.
+fn only(now: usize) -> Steps {
+    Steps { now, more: false }
+}
+
+/// So many steps, and probably more.
+fn and_more(now: usize) -> Steps {
+    Steps { now, more: true }
+}
+
 #[test]
 fn tokens_are_drawn_as_on_every_backend() {
-    const STEPS: usize = 40;
+    const STEPS: usize = 100;
     let mut random = Random::new(9);
     let mut logits: Vec<f32> = random.values(70_001).into_iter().map(|x| x * 8.0).collect();
     // Equal maxima: the lower id wins.
     (logits[65_600], logits[65_700]) = (8.5, 8.5);
-    let mut model = constant_logits(&logits, 4 * STEPS);
+    let mut model = constant_logits(&logits, 2 * STEPS);
     block_on(model.forward(&[0], 0)).unwrap();
     let sampling =
         |temperature, top_k, top_p, min_p| DeviceSampling { temperature, top_k, top_p, min_p, seed: 11, counter: 5 };
@@ -221,13 +231,22 @@ fn tokens_are_drawn_as_on_every_backend() {
         sampling(1.5, 64, 0.3, 0.0),
         sampling(1.0, 64, 1.0, 0.9),
     ] {
-        let found = block_on(model.decode(1, STEPS, sampling)).unwrap();
+        let found = block_on(model.decode(1, only(STEPS), sampling)).unwrap();
         let expected: Vec<u32> =
             (0..STEPS as u32).map(|step| draw_from_vocabulary(&logits, &sampling, step).unwrap()).collect();
         let differing = found.iter().zip(&expected).filter(|(a, b)| a != b).count();
         // A draw within rounding of a border may fall on either side.
         assert!(differing <= 1, "{sampling:?}: {found:?} is not {expected:?}");
         assert_eq!(found.len(), STEPS);
+        // In pieces, each begun while the one before it is read.
+        let mut pieces = Vec::new();
+        while pieces.len() < STEPS {
+            let counter = sampling.counter + pieces.len() as u32;
+            let next = DeviceSampling { counter, ..sampling };
+            let steps = and_more(7.min(STEPS - pieces.len()));
+            pieces.extend(block_on(model.decode(1 + pieces.len(), steps, next)).unwrap());
+        }
+        assert_eq!(pieces, found, "{sampling:?}");
     }
 }
 
@@ -353,19 +372,62 @@ fn a_device_lost_between_two_tokens_is_an_error_and_another_goes_on_alike() {
     let start = |model: &mut Model| block_on(model.forward(&prompt[..20], 0)).unwrap();
     let mut model = decoder_on_least(&case, Caps::WEBGPU_MINIMUM);
     start(&mut model);
-    let whole = block_on(model.decode(20, 12, GREEDY)).unwrap();
+    let whole = block_on(model.decode(20, only(12), GREEDY)).unwrap();
     start(&mut model);
-    let first = block_on(model.decode(20, 5, GREEDY)).unwrap();
+    let first = block_on(model.decode(20, only(5), GREEDY)).unwrap();
     assert_eq!(first, whole[..5]);
     model.lose_device();
     for _ in 0..2 {
-        let error = block_on(model.decode(25, 7, GREEDY)).unwrap_err();
+        let error = block_on(model.decode(25, only(7), GREEDY)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
         assert_eq!(block_on(model.logits()).unwrap_err().kind(), ErrorKind::DeviceLost);
     }
     let mut model = decoder_on_least(&case, Caps::WEBGPU_MINIMUM);
     start(&mut model);
-    assert_eq!(block_on(model.decode(20, 12, GREEDY)).unwrap(), whole);
+    assert_eq!(block_on(model.decode(20, only(12), GREEDY)).unwrap(), whole);
+}
+
+/// The device begins with a token that is likely to be asked for; when something else is, nothing is left of it.
+#[test]
+fn a_token_that_was_begun_and_not_wanted_changes_nothing() {
+    let mut graph = samples::decoder(Pairs::Halves, None);
+    optimize(&mut graph).unwrap();
+    let case = samples::Case { graph, format: "q4_0", kv_type: KvType::F16 };
+    let prompt = samples::prompt();
+    let mut model = decoder_on_least(&case, Caps::WEBGPU_MINIMUM);
+    let mut run = |steps: Steps, then: &dyn Fn(&mut Model) -> Vec<u32>| {
+        block_on(model.forward(&prompt[..20], 0)).unwrap();
+        let first = block_on(model.decode(20, steps, GREEDY)).unwrap();
+        (first, then(&mut model))
+    };
+    let next = DeviceSampling { counter: 5, ..GREEDY };
+    let drawn = DeviceSampling { temperature: 2.0, top_k: 64, ..next };
+    let bits = |logits: Vec<f32>| logits.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+    let others: [&dyn Fn(&mut Model) -> Vec<u32>; 7] = [
+        &|model| block_on(model.decode(25, only(7), next)).unwrap(),
+        &|model| block_on(model.decode(25, and_more(7), drawn)).unwrap(),
+        &|model| bits(block_on(model.logits()).unwrap()),
+        &|model| {
+            block_on(model.logits()).unwrap();
+            block_on(model.decode(25, only(7), next)).unwrap()
+        },
+        &|model| {
+            block_on(model.forward(&prompt[..3], 25)).unwrap();
+            block_on(model.decode(28, only(7), next)).unwrap()
+        },
+        &|model| bits(block_on(model.score(&prompt[..3], 25)).unwrap()),
+        &|model| {
+            block_on(model.save(0, 25)).unwrap();
+            let mut found = block_on(model.decode(25, and_more(3), next)).unwrap();
+            block_on(model.restore(0, 25)).unwrap();
+            block_on(model.forward(&prompt[..1], 25)).unwrap();
+            found.extend(block_on(model.decode(26, only(7), next)).unwrap());
+            found
+        },
+    ];
+    for (number, other) in others.into_iter().enumerate() {
+        assert_eq!(run(and_more(5), other), run(only(5), other), "{number}");
+    }
 }
 
 /// Whoever drops a future leaves work behind on the device; what comes after it is right all the same.
@@ -378,13 +440,13 @@ fn a_step_that_is_left_does_not_touch_the_next_request() {
     let mut model = decoder_on_least(&case, Caps::WEBGPU_MINIMUM);
     let answer = |model: &mut Model| {
         block_on(model.forward(&prompt[..33], 0)).unwrap();
-        block_on(model.decode(33, 9, GREEDY)).unwrap()
+        block_on(model.decode(33, only(9), GREEDY)).unwrap()
     };
     let whole = answer(&mut model);
     block_on(model.forward(&prompt[3..40], 0)).unwrap();
     // Not one poll, then one, which may end with the work still under way.
-    drop(model.decode(37, 20, GREEDY));
-    let mut left = model.decode(37, 20, GREEDY);
+    drop(model.decode(37, only(20), GREEDY));
+    let mut left = model.decode(37, only(20), GREEDY);
     let _ = futures::FutureExt::now_or_never(&mut left);
     drop(left);
     assert_eq!(answer(&mut model), whole);
@@ -492,7 +554,7 @@ fn a_profile_counts_every_dispatch() {
     assert!(block_on(model.profile(true)).unwrap().is_empty());
     block_on(model.forward(&[0], 0)).unwrap();
     let greedy = DeviceSampling { temperature: 0.0, top_k: 1, top_p: 1.0, min_p: 0.0, seed: 0, counter: 0 };
-    assert_eq!(block_on(model.decode(1, 3, greedy)).unwrap(), [1, 1, 1]);
+    assert_eq!(block_on(model.decode(1, only(3), greedy)).unwrap(), [1, 1, 1]);
     let times = block_on(model.profile(false)).unwrap();
     let calls = |kernel: &str| times.iter().filter(|time| time.kernel == kernel).map(|time| time.calls).sum::<u64>();
     assert_eq!(calls("elementwise add"), 4);

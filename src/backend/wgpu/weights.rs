@@ -1,13 +1,13 @@
 //! Where the weights lie on the device, and the way there. Matrices that one operation multiplies and vectors that
-//! it reads together share a buffer, so that one binding reaches them.
+//! it reads together share a part of a buffer, so that one binding reaches them.
 
-use super::device::Gpu;
+use super::device::{Gpu, rounded};
 use crate::error::{Error, Result};
 use crate::graph::{Graph, ValueId};
 use crate::quant::{BlockFormat, PackedLayout, PackedRows, pack_rows_as};
 use crate::shader::{WeightOperand, WeightPart, device_columns, device_planes};
 
-/// A buffer to be made.
+/// A part of a buffer, which one binding reaches whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Spec {
     layout: PackedLayout,
@@ -21,7 +21,32 @@ struct Spec {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Placement {
     operands: Vec<Option<WeightOperand>>,
-    buffers: Vec<Spec>,
+    specs: Vec<Spec>,
+}
+
+/// Bytes at whose multiples a binding may start (`minStorageBufferOffsetAlignment`).
+const ALIGNMENT: u64 = 256;
+/// What buffers hold at most, but for a larger part, which has one of its own. In buffers of their own the parts would leave
+/// a piece of a page empty each, and a GPU finds pages of some 4 GB fast (docs/performance.md).
+const BUFFER_BYTES: u64 = 256 << 20;
+
+/// Lays parts of these sizes one after the other into buffers of at most `limit` bytes: the buffer of each and where it
+/// starts there, and the sizes of the buffers.
+fn lay_out(parts: impl Iterator<Item = u64>, limit: u64) -> (Vec<(usize, u64)>, Vec<u64>) {
+    let mut buffers: Vec<u64> = Vec::new();
+    let mut places = Vec::new();
+    for bytes in parts {
+        let place = match buffers.last() {
+            Some(used) if used + bytes <= limit => (buffers.len() - 1, *used),
+            _ => {
+                buffers.push(0);
+                (buffers.len() - 1, 0)
+            }
+        };
+        buffers[place.0] = (place.1 + bytes).next_multiple_of(ALIGNMENT);
+        places.push(place);
+    }
+    (places, buffers)
 }
 
 impl Spec {
@@ -35,12 +60,12 @@ impl Spec {
 }
 
 impl Placement {
-    /// Places the weights of `graph` into buffers of at most `limit` bytes.
+    /// Places the weights of `graph` into parts of buffers, each of at most `limit` bytes.
     pub fn new(graph: &Graph, layouts: &[PackedLayout], limit: u64) -> Result<Self> {
         if layouts.len() != graph.weights.len() {
             return Err(Error::internal("expected a layout for each weight"));
         }
-        let mut placement = Self { operands: vec![None; graph.weights.len()], buffers: Vec::new() };
+        let mut placement = Self { operands: vec![None; graph.weights.len()], specs: Vec::new() };
         for node in &graph.nodes {
             let mut run: Vec<usize> = Vec::new();
             for input in &node.inputs {
@@ -63,7 +88,7 @@ impl Placement {
 
     /// Bytes of all buffers.
     pub fn bytes(&self) -> u64 {
-        self.buffers.iter().map(Spec::bytes).sum()
+        self.specs.iter().map(|spec| spec.bytes().next_multiple_of(ALIGNMENT)).sum()
     }
 
     /// How each weight lies in memory.
@@ -93,7 +118,7 @@ impl Placement {
         if whole.bytes() > limit {
             return self.place_split(graph, layout, first, limit);
         }
-        let buffer = self.buffers.len();
+        let buffer = self.specs.len();
         let mut at = 0;
         for &index in run {
             let weight = &graph.weights[index];
@@ -101,11 +126,11 @@ impl Placement {
             at += units(graph, index);
             self.operands[index] = Some(WeightOperand { layout, parts: vec![part] });
         }
-        self.buffers.push(whole);
+        self.specs.push(whole);
         Ok(())
     }
 
-    /// Splits one matrix by rows over as few buffers as can be.
+    /// Splits one matrix by rows into as few parts as can be.
     fn place_split(&mut self, graph: &Graph, layout: PackedLayout, index: usize, limit: u64) -> Result<()> {
         let weight = &graph.weights[index];
         let columns = device_columns(layout, weight.columns);
@@ -124,13 +149,13 @@ impl Placement {
         let parts = (0..tiles).step_by(share).map(|first| {
             let units = share.min(tiles - first);
             let part = WeightPart {
-                buffer: self.buffers.len(),
+                buffer: self.specs.len(),
                 buffer_tiles: units,
                 at: 0,
                 first_row: first * 4,
                 rows: (units * 4).min(weight.rows - first * 4),
             };
-            self.buffers.push(of_tiles(units));
+            self.specs.push(of_tiles(units));
             part
         });
         let parts = parts.collect();
@@ -145,7 +170,7 @@ fn units(graph: &Graph, index: usize) -> usize {
     if weight.vector { weight.columns.next_multiple_of(4) } else { weight.rows.div_ceil(4) }
 }
 
-/// The buffer that holds a run of weights.
+/// The part that holds a run of weights.
 fn spec(graph: &Graph, layouts: &[PackedLayout], run: &[usize]) -> Spec {
     let first = run.first().copied().unwrap_or_default();
     let (weight, layout) = (&graph.weights[first], layouts[first]);
@@ -156,21 +181,36 @@ fn spec(graph: &Graph, layouts: &[PackedLayout], run: &[usize]) -> Spec {
 /// The weights on the device.
 pub struct Weights {
     operands: Vec<WeightOperand>,
-    buffers: Vec<(wgpu::Buffer, Spec)>,
+    parts: Vec<Part>,
     /// Bytes of all buffers.
     pub bytes: u64,
+}
+
+/// A part of a buffer and what it holds.
+struct Part {
+    buffer: wgpu::Buffer,
+    offset: u64,
+    spec: Spec,
+}
+
+impl Part {
+    fn binding(&self) -> wgpu::BufferBinding<'_> {
+        let size = wgpu::BufferSize::new(rounded(self.spec.bytes()));
+        wgpu::BufferBinding { buffer: &self.buffer, offset: self.offset, size }
+    }
 }
 
 impl Weights {
     /// Makes the buffers, zeroed.
     pub fn new(gpu: &mut Gpu, placement: Placement, operands: Vec<WeightOperand>) -> Result<Self> {
-        let mut buffers = Vec::with_capacity(placement.buffers.len());
-        let mut bytes = 0;
-        for spec in placement.buffers {
-            bytes += spec.bytes();
-            buffers.push((gpu.buffer("weights", spec.bytes(), wgpu::BufferUsages::empty())?, spec));
-        }
-        Ok(Self { operands, buffers, bytes })
+        let limit = BUFFER_BYTES.min(gpu.buffer_bytes);
+        let (places, sizes) = lay_out(placement.specs.iter().map(Spec::bytes), limit);
+        let bytes = sizes.iter().sum();
+        let make = |bytes| gpu.buffer("weights", bytes, wgpu::BufferUsages::empty());
+        let buffers = sizes.into_iter().map(make).collect::<Result<Vec<_>>>()?;
+        let part =
+            |(spec, (buffer, offset)): (Spec, (usize, u64))| Part { buffer: buffers[buffer].clone(), offset, spec };
+        Ok(Self { operands, parts: placement.specs.into_iter().zip(places).map(part).collect(), bytes })
     }
 
     /// How a weight lies in memory.
@@ -178,16 +218,20 @@ impl Weights {
         self.operands.get(weight).ok_or_else(|| Error::internal(format!("there is no weight {weight}")))
     }
 
-    /// Every buffer.
-    pub fn buffers(&self) -> impl Iterator<Item = &wgpu::Buffer> {
-        self.buffers.iter().map(|(buffer, _)| buffer)
+    /// The largest part that one binding reaches, and its bytes.
+    pub fn largest(&self) -> Option<(wgpu::BufferBinding<'_>, u64)> {
+        let largest = self.parts.iter().max_by_key(|part| part.spec.bytes());
+        largest.map(|part| (part.binding(), part.spec.bytes()))
     }
 
-    /// The buffer of one part of a weight.
-    pub fn buffer(&self, weight: usize, part: usize) -> Result<&wgpu::Buffer> {
-        let part = self.operand(weight)?.parts.get(part);
-        let buffer = part.and_then(|part| self.buffers.get(part.buffer));
-        buffer.map(|(buffer, _)| buffer).ok_or_else(|| Error::internal(format!("there is no such part of {weight}")))
+    /// What reaches one part of a weight.
+    pub fn binding(&self, weight: usize, part: usize) -> Result<wgpu::BufferBinding<'_>> {
+        Ok(self.part(weight, part)?.binding())
+    }
+
+    fn part(&self, weight: usize, part: usize) -> Result<&Part> {
+        let part = self.operand(weight)?.parts.get(part).and_then(|part| self.parts.get(part.buffer));
+        part.ok_or_else(|| Error::internal(format!("there is no such part of {weight}")))
     }
 
     /// Packs whole rows of a file and uploads them. Rows start at a multiple of 4.
@@ -199,8 +243,7 @@ impl Weights {
         (format, bytes): (&BlockFormat, &[u8]),
     ) -> Result<()> {
         let operand = self.operand(weight)?;
-        let vector = operand.parts.first().and_then(|part| self.buffers.get(part.buffer)).map(|(_, spec)| spec.columns);
-        if vector == Some(0) {
+        if self.part(weight, 0)?.spec.columns == 0 {
             let mut values = vec![0.0; columns];
             format.decode(bytes, &mut values)?;
             return self.write_vector(gpu, weight, &values);
@@ -210,8 +253,9 @@ impl Weights {
 
     /// Uploads a vector.
     pub fn write_vector(&self, gpu: &mut Gpu, weight: usize, values: &[f32]) -> Result<()> {
-        let part = self.operand(weight)?.parts.first().ok_or_else(|| Error::internal("a vector has no part"))?;
-        gpu.write(self.buffer(weight, 0)?, part.at as u64 * 4, bytemuck::cast_slice(values));
+        let place = self.operand(weight)?.parts.first().ok_or_else(|| Error::internal("a vector has no part"))?;
+        let Part { buffer, offset, .. } = self.part(weight, 0)?;
+        gpu.write(buffer, offset + place.at as u64 * 4, bytemuck::cast_slice(values));
         Ok(())
     }
 
@@ -240,8 +284,9 @@ impl Weights {
             for ((plane, words), start) in [&rows.low, &rows.high, &rows.scales].into_iter().zip(words).zip(planes) {
                 let last = ((to - first) * words).min(plane.len());
                 let Some(slice) = plane.get((from - first) * words..last) else { continue };
-                let offset = start as u64 * 16 + ((part.at + from - part_first) * words) as u64 * 4;
-                gpu.write(self.buffer(weight, index)?, offset, slice);
+                let Part { buffer, offset, .. } = self.part(weight, index)?;
+                let at = start as u64 * 16 + ((part.at + from - part_first) * words) as u64 * 4;
+                gpu.write(buffer, offset + at, slice);
             }
         }
         Ok(())
@@ -257,4 +302,17 @@ fn widen(rows: &PackedRows, columns: usize) -> PackedRows {
         to[..from.len()].copy_from_slice(from);
     }
     PackedRows { low, ..rows.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lay_out;
+
+    #[test]
+    fn parts_lie_one_after_the_other_and_large_ones_alone() {
+        let (places, sizes) = lay_out([100, 300, 200, 2000, 256, 1].into_iter(), 1024);
+        assert_eq!(places, [(0, 0), (0, 256), (0, 768), (1, 0), (2, 0), (2, 256)]);
+        assert_eq!(sizes, [1024, 2048, 512]);
+        assert_eq!(lay_out(std::iter::empty(), 1024), (vec![], vec![]));
+    }
 }
