@@ -76,8 +76,8 @@ impl Model {
             let greedy = sampling.temperature <= 0.0 || sampling.top_k == 1;
             self.draw(usize::from(begun), count, greedy).await?;
             // Where a call asks for one token, a token takes longer than what the host does between two.
-            let more = (steps.more && count > 1 || rest > count) && at + count < self.shared.target.capacity;
-            let more = more && self.profile.is_none();
+            let wanted = rest > count || steps.more && count > 1;
+            let more = wanted && at + count < self.shared.target.capacity && self.profile.is_none();
             let read = self.gpu.begin_read(&self.shared.drawn, DRAWN)?;
             if more {
                 self.submit_draws(1, greedy)?;

@@ -65,7 +65,7 @@ impl Walk {
         } else if all * 10 <= parallel {
             (64, 4 / matrices, false)
         } else {
-            (32, 8, false)
+            (16, 8, false)
         };
         let ahead = gated && lanes == 64 && !staged;
         // Lanes without a step in the last round only wait.
