@@ -43,6 +43,8 @@ export class Connection {
   #outbox: ToHost[] = [];
   #calls = 0;
   #end: EdgeError | null = null;
+  /** Settles when the worker, if there is one of ours, is ended. */
+  #ended: Promise<void> = Promise.resolve();
 
   constructor(worker: EdgeOptions['worker'], ownFetch: typeof fetch | null, choice: ModuleChoice = BASE_CHOICE) {
     this.resources = new CallerResources((message) => this.#post(message), ownFetch);
@@ -75,9 +77,9 @@ export class Connection {
     return { answer, cancel: () => { if (this.#pending.has(id)) this.#post({ type: 'cancel', id }); } };
   }
 
-  /** Ends the line: everything under way is rejected, the host frees what it holds. */
+  /** Ends the line and its worker: everything under way is rejected, the host frees what it holds. */
   async close(error: EdgeError): Promise<void> {
-    if (this.#end) return;
+    if (this.#end) return this.#ended;
     const freed = this.call('close', null).answer;
     const pending = this.#pending.get(this.#calls);
     this.#pending.delete(this.#calls);
@@ -85,6 +87,7 @@ export class Connection {
     if (pending) this.#pending.set(this.#calls, pending);
     await settledWithin(freed, 2000);
     this.#fail(error);
+    return this.#ended;
   }
 
   #post(message: ToHost): void {
@@ -101,7 +104,7 @@ export class Connection {
       if (this.#end) return;
       // Answers arrive as tasks of their own, never inside a call, as they do from a worker.
       const host = new EngineHost(module, (message) => queueMicrotask(() => this.#receive(message)));
-      this.#port = { post: (message) => host.receive(message), close: () => {} };
+      this.#port = { post: (message) => host.receive(message), close: () => Promise.resolve() };
       for (const message of this.#outbox.splice(0)) this.#port.post(message);
     } catch (error) {
       this.#fail(toEdgeError(error));
@@ -165,7 +168,7 @@ export class Connection {
     this.#end = error;
     this.#rejectAll(error);
     this.resources.dropAll();
-    this.#port?.close();
+    if (this.#port) this.#ended = this.#port.close();
   }
 
   #rejectAll(error: EdgeError): void {
@@ -230,12 +233,13 @@ function workerPort(worker: Worker, endMs: number | null, receive: (message: Fro
   worker.addEventListener('messageerror', onError);
   return {
     post: (message) => worker.postMessage(message),
-    close: () => {
+    close: async () => {
       worker.removeEventListener('message', onMessage);
       worker.removeEventListener('error', onError);
       worker.removeEventListener('messageerror', onError);
-      if (endMs === 0) worker.terminate();
-      else if (endMs !== null) setTimeout(() => worker.terminate(), endMs);
+      if (endMs === null) return;
+      if (endMs > 0) await new Promise((resolve) => { setTimeout(resolve, endMs); });
+      worker.terminate();
     },
   };
 }

@@ -162,5 +162,5 @@ export type FromHost =
 /** The engine's end of the line, wherever it runs. */
 export interface Port {
   post(message: ToHost): void;
-  close(): void;
+  close(): Promise<void>;
 }

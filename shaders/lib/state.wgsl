@@ -1,4 +1,4 @@
-// The step's state: one small buffer that the host writes before a submit and only `sample` changes within one.
+// The step's state: one small buffer that the host writes, and that on the device only a draw changes.
 struct State {
     // Position of the step's first token.
     position: u32,

@@ -204,13 +204,13 @@ impl Generation {
                 self.phase = Phase::Ended;
                 // A device may report late what it could not do, so nothing of the run counts.
                 cache.clear();
-                if self.profile {
+                if self.is_profiled() {
                     // The error before says more than one of this.
                     let _ = executable.profile(false).await;
                 }
                 return Err(error);
             }
-            if self.profile && matches!(self.phase, Phase::Ended) {
+            if self.is_profiled() && matches!(self.phase, Phase::Ended) {
                 self.finish_profile(executable).await?;
             }
             if self.events.is_empty() && matches!(self.phase, Phase::Ended) {
@@ -255,6 +255,11 @@ impl Generation {
             },
         }
         Ok(())
+    }
+
+    /// Whether kernels are being measured: what ended before it started did not begin to.
+    fn is_profiled(&self) -> bool {
+        self.profile && self.started_ms.is_some()
     }
 
     /// Puts the times of the kernels into the result.

@@ -1,14 +1,15 @@
 //! Row-wise arithmetic: norms, activations, rotary positions. Plain loops without branches, which the compiler turns
 //! into SIMD where they are instantiated for an instruction set ([`super::table`]).
 
+/// 1.5 * 2^23: added to a value far below 2^22, it leaves the nearest whole number, ties to even, in the low bits of the sum.
+pub(super) const ROUNDER: f32 = 12_582_912.0;
+
 /// `e^x`, within two units in the last place; saturates at the ends of the normal range.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
-    // Adding 1.5 * 2^23 rounds to an integer that lies in the low bits of the sum.
-    const MAGIC: f32 = 12_582_912.0;
     let x = x.clamp(-87.3, 88.3);
-    let shifted = x * std::f32::consts::LOG2_E + MAGIC;
-    let n = shifted - MAGIC;
+    let shifted = x * std::f32::consts::LOG2_E + ROUNDER;
+    let n = shifted - ROUNDER;
     // ln 2 in two parts, so that the product with n is exact in the first.
     let r = (x - n * 0.693_359_4) - n * -2.121_944_4e-4;
     let p = 1.987_569_1e-4_f32;
@@ -18,7 +19,7 @@ pub(super) fn exp(x: f32) -> f32 {
     let p = p * r + 1.666_666_5e-1;
     let p = p * r + 0.5;
     let value = (p * r) * r + r + 1.0;
-    let exponent = (shifted.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32).wrapping_add(127);
+    let exponent = (shifted.to_bits() as i32).wrapping_sub(ROUNDER.to_bits() as i32).wrapping_add(127);
     value * f32::from_bits((exponent as u32) << 23)
 }
 

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use super::activations::{BLOCK, Code, CodesRow, HALF, NO_REST, QuantizeRow, WIDEST_CENTRE};
+use super::elementwise::ROUNDER;
 use super::isa::Isa;
 
 /// Extremes in flight.
@@ -206,9 +207,7 @@ impl WholeRow {
 /// The nearest whole number to one far below 2^22, ties to even.
 #[inline(always)]
 fn rounded(value: f32) -> i32 {
-    // Adding 1.5 * 2^23 rounds to an integer in the low bits of the sum.
-    const MAGIC: f32 = 12_582_912.0;
-    ((value + MAGIC).to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32)
+    ((value + ROUNDER).to_bits() as i32).wrapping_sub(ROUNDER.to_bits() as i32)
 }
 
 /// Writes the codes of a block; answers its scale and the sums of its halves' codes: what [`Isa::quantize32`] does.

@@ -17,34 +17,31 @@ const SUBMIT_STEPS: usize = 4;
 pub struct Drawing {
     /// Tokens drawn, and given to the host, since the state was written.
     drawn: usize,
-    /// A token that the device draws and runs already.
-    begun: Option<Begun>,
-}
-
-/// A token that was not asked for yet.
-pub struct Begun {
-    position: usize,
-    sampling: DeviceSampling,
-    /// The token before it.
-    pub last: u32,
-}
-
-impl Begun {
-    /// Position of the token before it, whose logits are no longer held.
-    pub fn last_position(&self) -> usize {
-        self.position - 1
-    }
+    /// A token that the device draws and runs already: where, and how it is drawn.
+    begun: Option<(usize, DeviceSampling)>,
+    /// The last token given to the host and its position, while the logits held are not those after it but those after one
+    /// that was begun.
+    passed: Option<(u32, usize)>,
 }
 
 impl Drawing {
-    /// Forgets the token that was begun: the state or the caches become something else. Gives it.
-    pub fn stop(&mut self) -> Option<Begun> {
-        self.begun.take()
+    /// The state or the caches become something else: what was begun is not gone on with.
+    pub fn stop(&mut self) {
+        self.begun = None;
     }
 
-    /// Whether the token to be drawn at `position` was begun.
-    fn goes_on(&mut self, position: usize, sampling: DeviceSampling) -> bool {
-        self.stop().is_some_and(|begun| begun.position == position && begun.sampling == sampling)
+    /// The logits held are those that should be, or those of no token.
+    pub fn settle(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Goes on with the token to be drawn at `position`, if it was begun.
+    fn go_on(&mut self, position: usize, sampling: DeviceSampling) -> bool {
+        let fits = self.begun.take() == Some((position, sampling));
+        if fits {
+            self.passed = None;
+        }
+        fits
     }
 
     /// The next `count` of the ids in the ring.
@@ -57,6 +54,14 @@ impl Drawing {
 }
 
 impl Model {
+    /// Makes the logits held those after the last token that the host was given.
+    pub(super) async fn hold_logits(&mut self) -> Result<()> {
+        match self.drawing.passed {
+            Some((token, position)) => self.run_forward(&[token], position).await,
+            None => Ok(()),
+        }
+    }
+
     pub(super) async fn run_decode(
         &mut self,
         position: usize,
@@ -68,8 +73,9 @@ impl Model {
         while tokens.len() < steps.now {
             let (at, rest) = (position + tokens.len(), steps.now - tokens.len());
             let count = rest.min(STEPS);
-            let begun = self.drawing.goes_on(at, sampling);
+            let begun = self.drawing.go_on(at, sampling);
             if !begun {
+                self.hold_logits().await?;
                 self.gpu.write(&self.shared.state, 0, State::decode(at, sampling).words());
                 self.drawing.drawn = 0;
             }
@@ -86,7 +92,8 @@ impl Model {
             tokens.extend(self.drawing.take(&ring, count)?);
             sampling.counter = sampling.counter.wrapping_add(count as u32);
             if more && let Some(&last) = tokens.last() {
-                self.drawing.begun = Some(Begun { position: at + count, sampling, last });
+                self.drawing.begun = Some((at + count, sampling));
+                self.drawing.passed = Some((last, at + count - 1));
             }
         }
         Ok(tokens)

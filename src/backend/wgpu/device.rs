@@ -55,6 +55,7 @@ pub struct Readback {
     staging: wgpu::Buffer,
     bytes: u64,
     submitted: wgpu::SubmissionIndex,
+    mapped: oneshot::Receiver<std::result::Result<(), wgpu::BufferAsyncError>>,
 }
 
 impl Gpu {
@@ -217,8 +218,8 @@ impl Gpu {
         if !self.trusts_kernels {
             return self.device.create_shader_module(descriptor);
         }
-        // SAFETY: Every kernel is this crate's own text with constants from the shapes of the very buffers that it binds
-        // whole. An index is bounded by these constants, clamped, or guarded; positions and counts of tokens are checked
+        // SAFETY: Every kernel is this crate's own text with constants from the shapes of the very buffers, or parts of
+        // buffers, that it binds. An index is bounded by these constants, clamped, or guarded; positions and counts of tokens are checked
         // by `Model` before a submit, and a token's id is clamped where it is used. Every loop counts up to a bound.
         // The same texts run with all checks on software adapters in the tests.
         unsafe { self.device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) }
@@ -304,29 +305,29 @@ impl Gpu {
         let staging = self.take_staging(bytes);
         encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, bytes);
         let submitted = self.submit_numbered(encoder)?;
-        Ok(Readback { staging, bytes, submitted })
+        // Asked for at once: a browser may let it wait for all that was submitted before.
+        let (sender, mapped) = oneshot::channel();
+        staging.slice(..bytes).map_async(wgpu::MapMode::Read, move |result| {
+            // The receiver is gone only when the caller gave up.
+            let _ = sender.send(result);
+        });
+        Ok(Readback { staging, bytes, submitted, mapped })
     }
 
     /// Waits for the words.
-    pub async fn finish_read(&mut self, readback: Readback) -> Result<Vec<u32>> {
-        let words = self.read(&readback).await?;
+    pub async fn finish_read(&mut self, mut readback: Readback) -> Result<Vec<u32>> {
+        let words = self.read(&mut readback).await?;
         readback.staging.unmap();
         self.staging = Some(readback.staging);
         Ok(words)
     }
 
-    /// Maps and copies the readback buffer, which stays mapped.
-    async fn read(&self, Readback { staging, bytes, submitted }: &Readback) -> Result<Vec<u32>> {
-        let slice = staging.slice(..bytes);
-        let (sender, receiver) = oneshot::channel();
-        slice.map_async(wgpu::MapMode::Read, move |result| {
-            // The receiver is gone only when the caller gave up.
-            let _ = sender.send(result);
-        });
+    /// Copies the readback buffer, which stays mapped.
+    async fn read(&self, Readback { staging, bytes, submitted, mapped }: &mut Readback) -> Result<Vec<u32>> {
         // Waits natively; a browser polls by itself.
         let wait = wgpu::PollType::Wait { submission_index: Some(submitted.clone()), timeout: None };
         let polled = self.device.poll(wait);
-        let mapped = receiver.await;
+        let mapped = mapped.await;
         if polled.is_err() || !matches!(mapped, Ok(Ok(()))) {
             // Brings the news that the device is lost, if it is; the check says whether.
             let _ = self.device.poll(wgpu::PollType::Poll);
@@ -335,7 +336,7 @@ impl Gpu {
         let lost = || Error::device_lost("the GPU device gave no result").at(self.name.clone());
         polled.map_err(|error| lost().because(error))?;
         mapped.map_err(|error| lost().because(error))?.map_err(|error| lost().because(error))?;
-        let view = slice.get_mapped_range().map_err(|error| lost().because(error))?;
+        let view = staging.slice(..*bytes).get_mapped_range().map_err(|error| lost().because(error))?;
         Ok(bytemuck::pod_collect_to_vec(&view[..]))
     }
 

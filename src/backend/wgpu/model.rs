@@ -195,7 +195,7 @@ impl Model {
         self.gpu.write(&self.shared.state, 0, State::forward(position, tokens.len()).words());
     }
 
-    async fn run_forward(&mut self, tokens: &[u32], position: usize) -> Result<()> {
+    pub(super) async fn run_forward(&mut self, tokens: &[u32], position: usize) -> Result<()> {
         self.check_range(position, tokens.len())?;
         // One step at a time, so that the chunks of a long prompt do not queue up beyond an abort.
         if let Some(step) = &mut self.in_flight {
@@ -212,10 +212,13 @@ impl Model {
             Error::internal(format!("expected at most {} tokens, found {}", self.max_tokens(), tokens.len()))
         })?;
         if let Some(profile) = &mut self.profile {
-            return profile.run(&mut self.gpu, program).await;
+            profile.run(&mut self.gpu, program).await?;
+            self.drawing.settle();
+            return Ok(());
         }
         let begin = (self.gpu.now_ms)();
         program.submit(&mut self.gpu, tokens.len())?;
+        self.drawing.settle();
         // A single token is bound by memory and tells nothing of prompts.
         let work = if tokens.len() > 1 { program.work(tokens.len()) } else { 0 };
         self.in_flight = Some(InFlight { end: self.gpu.submitted_work(), begin, work });
@@ -223,10 +226,7 @@ impl Model {
     }
 
     async fn read_logits(&mut self) -> Result<Vec<f32>> {
-        if let Some(begun) = self.drawing.stop() {
-            // The logits held are those of a token that nobody asked for.
-            self.run_forward(&[begun.last], begun.last_position()).await?;
-        }
+        self.hold_logits().await?;
         let ready = self.ready.as_ref().ok_or_else(not_ready)?;
         let logits = ready.pool.outputs.first().ok_or_else(not_ready)?.clone();
         let encoder = self.gpu.encoder();
@@ -351,7 +351,7 @@ impl Executable for Model {
     fn profile(&mut self, on: bool) -> BoxFuture<'_, Result<Vec<KernelTime>>> {
         Box::pin(async move {
             let times = self.profile.take().map(Profile::finish).unwrap_or_default();
-            self.drawing.stop();
+            self.hold_logits().await?;
             if on {
                 profile::supported(&self.gpu)?;
                 self.profile = Some(Profile::new(&mut self.gpu, &self.shared.weights).await?);
@@ -370,7 +370,7 @@ impl Executable for Model {
     }
 
     fn restore(&mut self, place: usize, tokens: usize) -> BoxFuture<'_, Result<()>> {
-        self.drawing.stop();
+        self.drawing.settle();
         let done = self.snapshots.restore(&mut self.gpu, &self.shared, &self.graph.caches, (place, tokens));
         Box::pin(async move { done })
     }

@@ -395,17 +395,32 @@ fn a_token_that_was_begun_and_not_wanted_changes_nothing() {
     let case = samples::Case { graph, format: "q4_0", kv_type: KvType::F16 };
     let prompt = samples::prompt();
     let mut model = decoder_on_least(&case, Caps::WEBGPU_MINIMUM);
+    // So hot that tokens vary, and with them what follows.
+    let start = DeviceSampling { temperature: 2.0, top_k: 64, ..GREEDY };
     let mut run = |steps: Steps, then: &dyn Fn(&mut Model) -> Vec<u32>| {
         block_on(model.forward(&prompt[..20], 0)).unwrap();
-        let first = block_on(model.decode(20, steps, GREEDY)).unwrap();
+        let first = block_on(model.decode(20, steps, start)).unwrap();
         (first, then(&mut model))
     };
-    let next = DeviceSampling { counter: 5, ..GREEDY };
-    let drawn = DeviceSampling { temperature: 2.0, top_k: 64, ..next };
+    let next = DeviceSampling { counter: 5, ..start };
+    let drawn = |seed| DeviceSampling { seed, ..next };
+    // Logits of two neighbours tell themselves apart by what is drawn from them.
+    let from = |position| {
+        let draws = move |model: &mut Model| {
+            (0..9).flat_map(|seed| block_on(model.decode(position, only(1), drawn(seed))).unwrap()).collect()
+        };
+        draws
+    };
+    assert_ne!(run(only(5), &from(25)).1, run(only(6), &from(26)).1);
     let bits = |logits: Vec<f32>| logits.into_iter().map(f32::to_bits).collect::<Vec<_>>();
-    let others: [&dyn Fn(&mut Model) -> Vec<u32>; 7] = [
+    let others: [&dyn Fn(&mut Model) -> Vec<u32>; 9] = [
         &|model| block_on(model.decode(25, only(7), next)).unwrap(),
-        &|model| block_on(model.decode(25, and_more(7), drawn)).unwrap(),
+        &|model| block_on(model.decode(25, and_more(7), drawn(1))).unwrap(),
+        &from(25),
+        &|model| {
+            assert!(block_on(model.profile(false)).unwrap().is_empty());
+            block_on(model.decode(25, only(7), drawn(2))).unwrap()
+        },
         &|model| bits(block_on(model.logits()).unwrap()),
         &|model| {
             block_on(model.logits()).unwrap();
@@ -415,7 +430,11 @@ fn a_token_that_was_begun_and_not_wanted_changes_nothing() {
             block_on(model.forward(&prompt[..3], 25)).unwrap();
             block_on(model.decode(28, only(7), next)).unwrap()
         },
-        &|model| bits(block_on(model.score(&prompt[..3], 25)).unwrap()),
+        &|model| {
+            let mut found = bits(block_on(model.score(&prompt[..3], 25)).unwrap());
+            found.extend(bits(block_on(model.logits()).unwrap()));
+            found
+        },
         &|model| {
             block_on(model.save(0, 25)).unwrap();
             let mut found = block_on(model.decode(25, and_more(3), next)).unwrap();

@@ -11,7 +11,7 @@ use crate::shader::{WeightOperand, WeightPart, device_columns, device_planes};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Spec {
     layout: PackedLayout,
-    /// Elements of a vector buffer, tiles of a matrix buffer.
+    /// Elements of vectors, tiles of matrices.
     units: usize,
     /// Device columns; 0 for vectors.
     columns: usize,
@@ -88,7 +88,7 @@ impl Placement {
 
     /// Bytes of all buffers.
     pub fn bytes(&self) -> u64 {
-        self.specs.iter().map(|spec| spec.bytes().next_multiple_of(ALIGNMENT)).sum()
+        self.specs.iter().map(|spec| rounded(spec.bytes()).next_multiple_of(ALIGNMENT)).sum()
     }
 
     /// How each weight lies in memory.
@@ -204,7 +204,7 @@ impl Weights {
     /// Makes the buffers, zeroed.
     pub fn new(gpu: &mut Gpu, placement: Placement, operands: Vec<WeightOperand>) -> Result<Self> {
         let limit = BUFFER_BYTES.min(gpu.buffer_bytes);
-        let (places, sizes) = lay_out(placement.specs.iter().map(Spec::bytes), limit);
+        let (places, sizes) = lay_out(placement.specs.iter().map(|spec| rounded(spec.bytes())), limit);
         let bytes = sizes.iter().sum();
         let make = |bytes| gpu.buffer("weights", bytes, wgpu::BufferUsages::empty());
         let buffers = sizes.into_iter().map(make).collect::<Result<Vec<_>>>()?;

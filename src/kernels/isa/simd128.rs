@@ -22,6 +22,7 @@ use std::cell::UnsafeCell;
 
 use super::{Isa, TilePointers};
 use crate::kernels::activations::{BLOCK, Code};
+use crate::kernels::elementwise::ROUNDER;
 use crate::kernels::quantize::scale_of;
 
 /// 128-bit SIMD of WebAssembly; with `PAIRS`, relaxed dots give sums of two products in 16 bits, else of four in 32.
@@ -47,8 +48,7 @@ struct Constants {
     half_bits: [u32; 4],
     /// What makes up for the smaller bias of an f16's exponent: 2^112.
     half_scale: [f32; 4],
-    /// Adding 1.5 * 2^23 rounds to an integer in the low bits of the sum.
-    magic: [f32; 4],
+    rounder: [f32; 4],
 }
 
 /// The cell alone keeps the compiler from taking the values for constants, once [`hide_constants`] was called: nothing writes them.
@@ -71,7 +71,7 @@ static CONSTANTS: Hidden = Hidden(UnsafeCell::new(Constants {
     ones: [1; 8],
     half_bits: [0x8FFF_FFFF; 4],
     half_scale: [f32::from_bits(0x7780_0000); 4],
-    magic: [12_582_912.0; 4],
+    rounder: [ROUNDER; 4],
 }));
 
 /// Lets the compiler lose sight of [`CONSTANTS`].
@@ -263,9 +263,9 @@ impl<const PAIRS: bool> Isa for Simd128<PAIRS> {
         largest = i32x4_max(largest, i32x4_shuffle::<2, 3, 0, 1>(largest, largest));
         largest = i32x4_max(largest, i32x4_shuffle::<1, 0, 3, 2>(largest, largest));
         let (scale, inverse) = scale_of::<T>(f32x4_extract_lane::<0>(largest));
-        let (inverse, magic) = (f32x4_splat(inverse), constant!(magic));
+        let (inverse, rounder) = (f32x4_splat(inverse), constant!(rounder));
         for word in &mut words {
-            *word = i32x4_sub(f32x4_add(f32x4_mul(*word, inverse), magic), magic);
+            *word = i32x4_sub(f32x4_add(f32x4_mul(*word, inverse), rounder), rounder);
         }
         let to = codes.as_mut_ptr();
         for (i, four) in words.as_chunks::<4>().0.iter().enumerate() {
