@@ -406,10 +406,9 @@ fn a_token_that_was_begun_and_not_wanted_changes_nothing() {
     let drawn = |seed| DeviceSampling { seed, ..next };
     // Logits of two neighbours tell themselves apart by what is drawn from them.
     let from = |position| {
-        let draws = move |model: &mut Model| {
+        move |model: &mut Model| {
             (0..9).flat_map(|seed| block_on(model.decode(position, only(1), drawn(seed))).unwrap()).collect()
-        };
-        draws
+        }
     };
     assert_ne!(run(only(5), &from(25)).1, run(only(6), &from(26)).1);
     let bits = |logits: Vec<f32>| logits.into_iter().map(f32::to_bits).collect::<Vec<_>>();
