@@ -107,8 +107,8 @@ impl Model {
         let (sampler, step) = ready.decoding(greedy)?;
         if let Some(profile) = &mut self.profile {
             for _ in 0..count {
-                profile.run(&mut self.gpu, sampler).await?;
-                profile.run(&mut self.gpu, step).await?;
+                profile.run_once(&mut self.gpu, sampler).await?;
+                profile.run_step(&mut self.gpu, step).await?;
             }
             return Ok(());
         }

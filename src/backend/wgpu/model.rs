@@ -212,7 +212,7 @@ impl Model {
             Error::internal(format!("expected at most {} tokens, found {}", self.max_tokens(), tokens.len()))
         })?;
         if let Some(profile) = &mut self.profile {
-            profile.run(&mut self.gpu, program).await?;
+            profile.run_step(&mut self.gpu, program).await?;
             self.drawing.settle();
             return Ok(());
         }

@@ -1,16 +1,13 @@
-//! Where the time goes: every dispatch in a pass of its own between two timestamps. Slower than a plain run; what such a pass
-//! takes beyond its dispatch is measured too, and left out.
+//! Where the time goes, by timestamps around passes: each step runs once without each of its kernels. Many times slower than
+//! a plain run.
 
 use super::device::{Gpu, Pipeline};
-use super::program::Program;
+use super::program::{Kind, Program};
 use super::weights::Weights;
 use crate::backend::{KernelTime, STREAM};
 use crate::error::{Error, Result};
 use crate::shader::{KernelBuilder, Resource};
 use std::collections::BTreeMap;
-
-/// Timestamps of one query set, WebGPU's limit.
-const MOST_QUERIES: usize = 4096;
 
 /// Workgroups and their invocations of the kernel that only reads.
 const STREAM_GROUPS: usize = 4096;
@@ -37,46 +34,64 @@ impl Profile {
         let nothing = Stream::new(gpu, weights.clone(), 16, 1)?;
         let (one, row) = (nothing.us(gpu, 1).await?, nothing.us(gpu, ROW).await?);
         profile.pass_us = (one - (row - one) / (ROW - 1) as f64).max(0.0);
-        let us = Stream::new(gpu, weights, bytes, STREAM_GROUPS)?.us(gpu, 1).await?;
-        profile.add(STREAM.to_owned(), us, bytes);
+        let us = Stream::new(gpu, weights, bytes, STREAM_GROUPS)?.us(gpu, 1).await? - profile.pass_us;
+        profile.times.insert(STREAM.to_owned(), KernelTime { kernel: STREAM.to_owned(), calls: 1, us, bytes });
         Ok(profile)
     }
 
-    /// Runs a program and adds its times.
-    pub async fn run(&mut self, gpu: &mut Gpu, program: &Program) -> Result<()> {
-        let mut first = 0;
-        while first < program.len() {
-            let count = (program.len() - first).min(MOST_QUERIES / 2);
-            self.run_part(gpu, program, first, count).await?;
-            first += count;
+    /// Runs a step and adds its times. That of a kernel is what the step takes with it less what it takes without it, so that
+    /// it is measured among its neighbours. What is computed without one is wrong; the last run is of all, and right.
+    pub async fn run_step(&mut self, gpu: &mut Gpu, step: &Program) -> Result<()> {
+        let mut kinds: Vec<Kind> = step.kinds().collect();
+        kinds.sort();
+        kinds.dedup();
+        // The first run of all only wakes the device.
+        let runs: Vec<Option<&Kind>> = std::iter::once(None).chain(kinds.iter().map(Some)).chain([None]).collect();
+        // A prompt's runs take long enough to be submitted one at a time.
+        let at_once = if step.tokens == 1 { runs.len() } else { 1 };
+        let mut times = Vec::with_capacity(runs.len());
+        for some in runs.chunks(at_once) {
+            let record = |index: usize, pass: &mut wgpu::ComputePass<'_>| match some[index] {
+                Some(kind) => step.record_without(kind, pass),
+                None => step.record(pass),
+            };
+            times.extend(timed(gpu, some.len(), record).await?);
+        }
+        let whole = times.last().copied().unwrap_or_default();
+        for (kind, without) in kinds.iter().zip(times.iter().skip(1)) {
+            let calls = step.kinds().filter(|other| other == kind).count() as u64;
+            self.add(kind, calls, whole - without);
         }
         Ok(())
     }
 
-    async fn run_part(&mut self, gpu: &mut Gpu, program: &Program, first: usize, count: usize) -> Result<()> {
-        let mut kernels = Vec::with_capacity(count);
-        let record = |index: usize, pass: &mut wgpu::ComputePass<'_>| {
-            kernels.extend(program.record_one(first + index, pass));
+    /// Runs a program that may run only once, each dispatch in a pass of its own, and adds its times.
+    pub async fn run_once(&mut self, gpu: &mut Gpu, program: &Program) -> Result<()> {
+        let times = timed(gpu, program.len(), |index, pass| program.record_one(index, pass)).await?;
+        for (kind, us) in program.kinds().zip(times) {
+            self.add(&kind, 1, us - self.pass_us);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, kind: &Kind, calls: u64, us: f64) {
+        let Kind { kernel, bytes } = kind;
+        // One kernel for matrices of different sizes is several rows.
+        let kernel = match bytes {
+            0 => kernel.to_string(),
+            _ => format!("{kernel}, {:.1} MB", *bytes as f64 / 1e6),
         };
-        let times = timed(gpu, count, record).await?;
-        for ((kernel, bytes), us) in kernels.into_iter().zip(times) {
-            // One kernel for matrices of different sizes is several rows.
-            let kernel = if bytes > 0 { format!("{kernel}, {:.1} MB", bytes as f64 / 1e6) } else { kernel.to_string() };
-            self.add(kernel, us, bytes);
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, kernel: String, us: f64, bytes: u64) {
         let time = self.times.entry(kernel.clone()).or_insert(KernelTime { kernel, calls: 0, us: 0.0, bytes: 0 });
-        time.calls += 1;
-        time.us += (us - self.pass_us).max(0.0);
-        time.bytes += bytes;
+        time.calls += calls;
+        time.us += us;
+        time.bytes += bytes * calls;
     }
 
     /// The times, the longest first.
     pub fn finish(self) -> Vec<KernelTime> {
         let mut times: Vec<KernelTime> = self.times.into_values().collect();
+        // A difference of times that are alike may come out below nothing.
+        times.iter_mut().for_each(|time| time.us = time.us.max(0.0));
         times.sort_by(|a, b| b.us.total_cmp(&a.us));
         times
     }

@@ -398,11 +398,19 @@ impl Program {
         }
     }
 
-    /// Records one dispatch; answers its kernel's name and the bytes of weights that it reads.
-    pub fn record_one(&self, index: usize, pass: &mut wgpu::ComputePass<'_>) -> Option<(Arc<str>, u64)> {
-        let command = self.commands.get(index)?;
-        command.record(pass);
-        Some((Arc::clone(&command.pipeline.name), command.bytes))
+    /// Records every dispatch but those of one kind.
+    pub fn record_without(&self, kind: &Kind, pass: &mut wgpu::ComputePass<'_>) {
+        self.commands.iter().filter(|command| command.kind() != *kind).for_each(|command| command.record(pass));
+    }
+
+    /// The kind of each dispatch.
+    pub fn kinds(&self) -> impl Iterator<Item = Kind> + '_ {
+        self.commands.iter().map(Command::kind)
+    }
+
+    /// Records one dispatch.
+    pub fn record_one(&self, index: usize, pass: &mut wgpu::ComputePass<'_>) {
+        self.commands.iter().skip(index).take(1).for_each(|command| command.record(pass));
     }
 
     /// Dispatches of one run.
@@ -411,7 +419,18 @@ impl Program {
     }
 }
 
+/// What is told apart in measuring: a kernel, and how many bytes of weights a dispatch of it reads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kind {
+    pub kernel: Arc<str>,
+    pub bytes: u64,
+}
+
 impl Command {
+    fn kind(&self) -> Kind {
+        Kind { kernel: Arc::clone(&self.pipeline.name), bytes: self.bytes }
+    }
+
     fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
         pass.set_pipeline(&self.pipeline.compute);
         pass.set_bind_group(0, &self.group, &[]);
