@@ -208,7 +208,7 @@ function placeFor(option: EdgeOptions['worker'], choice: ModuleChoice): Place {
 
 /**
  * How long a worker whose threads end goes on. Chromium sometimes never ends a worker, and keeps its memory, that is ended
- * in the moment in which one of its own ends: 27 of 60 times without a wait, 0 of 100 after 50 ms (Chromium 156).
+ * in the moment in which one of its own ends: 27 of 60 times without a wait, 0 of 110 after 50 ms (Chromium 156).
  */
 const THREADS_END_MS = 200;
 

@@ -130,13 +130,11 @@ impl Model {
     /// Draws and runs `count` tokens in one submit.
     fn submit_draws(&mut self, count: usize, greedy: bool) -> Result<()> {
         let (sampler, step) = self.ready.as_ref().ok_or_else(not_ready)?.decoding(greedy)?;
-        let mut encoder = self.gpu.encoder();
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-        for _ in 0..count {
-            sampler.record(&mut pass);
-            step.record(&mut pass);
-        }
-        drop(pass);
-        self.gpu.submit(encoder)
+        self.gpu.submit_pass(|pass| {
+            for _ in 0..count {
+                sampler.record(pass);
+                step.record(pass);
+            }
+        })
     }
 }

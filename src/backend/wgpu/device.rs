@@ -248,6 +248,13 @@ impl Gpu {
         self.submit_numbered(encoder).map(|_| ())
     }
 
+    /// Submits one pass.
+    pub fn submit_pass(&mut self, record: impl FnOnce(&mut wgpu::ComputePass<'_>)) -> Result<()> {
+        let mut encoder = self.encoder();
+        record(&mut encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default()));
+        self.submit(encoder)
+    }
+
     fn submit_numbered(&mut self, encoder: wgpu::CommandEncoder) -> Result<wgpu::SubmissionIndex> {
         self.staged = 0;
         let number = self.queue.submit([encoder.finish()]);

@@ -42,11 +42,10 @@ impl Profile {
     /// Runs a step and adds its times. That of a kernel is what the step takes with it less what it takes without it, so that
     /// it is measured among its neighbours. What is computed without one is wrong; the last run is of all, and right.
     pub async fn run_step(&mut self, gpu: &mut Gpu, step: &Program) -> Result<()> {
-        let mut kinds: Vec<Kind> = step.kinds().collect();
-        kinds.sort();
-        kinds.dedup();
+        let mut calls: BTreeMap<Kind, u64> = BTreeMap::new();
+        step.kinds().for_each(|kind| *calls.entry(kind).or_default() += 1);
         // The first run of all only wakes the device.
-        let runs: Vec<Option<&Kind>> = std::iter::once(None).chain(kinds.iter().map(Some)).chain([None]).collect();
+        let runs: Vec<Option<&Kind>> = std::iter::once(None).chain(calls.keys().map(Some)).chain([None]).collect();
         // A prompt's runs take long enough to be submitted one at a time.
         let at_once = if step.tokens == 1 { runs.len() } else { 1 };
         let mut times = Vec::with_capacity(runs.len());
@@ -58,9 +57,8 @@ impl Profile {
             times.extend(timed(gpu, some.len(), record).await?);
         }
         let whole = times.last().copied().unwrap_or_default();
-        for (kind, without) in kinds.iter().zip(times.iter().skip(1)) {
-            let calls = step.kinds().filter(|other| other == kind).count() as u64;
-            self.add(kind, calls, whole - without);
+        for ((kind, calls), without) in calls.iter().zip(times.iter().skip(1)) {
+            self.add(kind, *calls, whole - without);
         }
         Ok(())
     }

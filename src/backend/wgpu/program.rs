@@ -326,11 +326,7 @@ pub struct Part<'a>(&'a [Command]);
 impl Part<'_> {
     /// Submits them.
     pub fn submit(&self, gpu: &mut Gpu) -> Result<()> {
-        let mut encoder = gpu.encoder();
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-        self.0.iter().for_each(|command| command.record(&mut pass));
-        drop(pass);
-        gpu.submit(encoder)
+        gpu.submit_pass(|pass| self.0.iter().for_each(|command| command.record(pass)))
     }
 }
 
@@ -410,7 +406,9 @@ impl Program {
 
     /// Records one dispatch.
     pub fn record_one(&self, index: usize, pass: &mut wgpu::ComputePass<'_>) {
-        self.commands.iter().skip(index).take(1).for_each(|command| command.record(pass));
+        if let Some(command) = self.commands.get(index) {
+            command.record(pass);
+        }
     }
 
     /// Dispatches of one run.

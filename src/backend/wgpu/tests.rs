@@ -323,6 +323,14 @@ fn decoder_on_least(case: &samples::Case, caps: Caps) -> Model {
     model
 }
 
+/// The same with weights of four bits, an f16 cache and the least capabilities.
+fn quantized_decoder() -> Model {
+    let mut graph = samples::decoder(Pairs::Halves, None);
+    optimize(&mut graph).unwrap();
+    let case = samples::Case { graph, format: "q4_0", kv_type: KvType::F16 };
+    decoder_on_least(&case, Caps::WEBGPU_MINIMUM)
+}
+
 #[test]
 fn a_model_within_the_least_limits_gives_the_reference_logits() {
     for (pairs, window) in [(Pairs::Halves, None), (Pairs::Interleaved, Some(20))] {
@@ -365,12 +373,9 @@ const GREEDY: DeviceSampling =
 
 #[test]
 fn a_device_lost_between_two_tokens_is_an_error_and_another_goes_on_alike() {
-    let mut graph = samples::decoder(Pairs::Halves, None);
-    optimize(&mut graph).unwrap();
-    let case = samples::Case { graph, format: "q4_0", kv_type: KvType::F16 };
     let prompt = samples::prompt();
     let start = |model: &mut Model| block_on(model.forward(&prompt[..20], 0)).unwrap();
-    let mut model = decoder_on_least(&case, Caps::WEBGPU_MINIMUM);
+    let mut model = quantized_decoder();
     start(&mut model);
     let whole = block_on(model.decode(20, only(12), GREEDY)).unwrap();
     start(&mut model);
@@ -382,7 +387,7 @@ fn a_device_lost_between_two_tokens_is_an_error_and_another_goes_on_alike() {
         assert_eq!(error.kind(), ErrorKind::DeviceLost, "{error}");
         assert_eq!(block_on(model.logits()).unwrap_err().kind(), ErrorKind::DeviceLost);
     }
-    let mut model = decoder_on_least(&case, Caps::WEBGPU_MINIMUM);
+    let mut model = quantized_decoder();
     start(&mut model);
     assert_eq!(block_on(model.decode(20, only(12), GREEDY)).unwrap(), whole);
 }
@@ -390,11 +395,8 @@ fn a_device_lost_between_two_tokens_is_an_error_and_another_goes_on_alike() {
 /// The device begins with a token that is likely to be asked for; when something else is, nothing is left of it.
 #[test]
 fn a_token_that_was_begun_and_not_wanted_changes_nothing() {
-    let mut graph = samples::decoder(Pairs::Halves, None);
-    optimize(&mut graph).unwrap();
-    let case = samples::Case { graph, format: "q4_0", kv_type: KvType::F16 };
     let prompt = samples::prompt();
-    let mut model = decoder_on_least(&case, Caps::WEBGPU_MINIMUM);
+    let mut model = quantized_decoder();
     // So hot that tokens vary, and with them what follows.
     let start = DeviceSampling { temperature: 2.0, top_k: 64, ..GREEDY };
     let mut run = |steps: Steps, then: &dyn Fn(&mut Model) -> Vec<u32>| {
@@ -451,11 +453,8 @@ fn a_token_that_was_begun_and_not_wanted_changes_nothing() {
 /// Whoever drops a future leaves work behind on the device; what comes after it is right all the same.
 #[test]
 fn a_step_that_is_left_does_not_touch_the_next_request() {
-    let mut graph = samples::decoder(Pairs::Halves, None);
-    optimize(&mut graph).unwrap();
-    let case = samples::Case { graph, format: "q4_0", kv_type: KvType::F16 };
     let prompt = samples::prompt();
-    let mut model = decoder_on_least(&case, Caps::WEBGPU_MINIMUM);
+    let mut model = quantized_decoder();
     let answer = |model: &mut Model| {
         block_on(model.forward(&prompt[..33], 0)).unwrap();
         block_on(model.decode(33, only(9), GREEDY)).unwrap()
