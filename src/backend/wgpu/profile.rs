@@ -12,8 +12,10 @@ use std::collections::BTreeMap;
 /// Workgroups and their invocations of the kernel that only reads.
 const STREAM_GROUPS: usize = 4096;
 const STREAM_INVOCATIONS: usize = 256;
-/// How often it runs: the fastest counts.
-const STREAM_TIMES: usize = 5;
+/// How often a time is taken: the least counts, and the first ones only wake the device.
+const STREAM_TIMES: usize = 20;
+/// Bytes that are more than caches hold.
+const BEYOND_CACHES: u64 = 512 << 20;
 
 /// Dispatches of a pass that shows what one of them takes in a row of them.
 const ROW: usize = 33;
@@ -27,14 +29,27 @@ pub struct Profile {
 
 impl Profile {
     /// Measures what a pass costs (a dispatch that does next to nothing, alone and in a row) and how fast the memory gives
-    /// the largest part of the weights when nothing is done with them.
+    /// the largest part of the weights when nothing is done with them. Others are read in between, as by a token: of a part
+    /// that is read again and again, some would come from a cache.
     pub async fn new(gpu: &mut Gpu, weights: &Weights) -> Result<Self> {
         let mut profile = Self { times: BTreeMap::new(), pass_us: 0.0 };
-        let Some((weights, bytes)) = weights.largest() else { return Ok(profile) };
-        let nothing = Stream::new(gpu, weights.clone(), 16, 1)?;
-        let (one, row) = (nothing.us(gpu, 1).await?, nothing.us(gpu, ROW).await?);
+        let (parts, mut read) = (weights.by_size(), 0);
+        let mut parts = parts.into_iter().take_while(|(_, bytes)| {
+            let more = read < BEYOND_CACHES;
+            read += bytes;
+            more
+        });
+        let Some((largest, bytes)) = parts.next() else { return Ok(profile) };
+        // One for all, so that each waits for the one before it.
+        let sink = gpu.buffer("stream", 16, wgpu::BufferUsages::empty())?;
+        gpu.bytes -= sink.size();
+        let nothing = Stream::new(gpu, &sink, largest.clone(), 16, 1)?;
+        let (one, row) = (least(gpu, &[], &[&nothing]).await?, least(gpu, &[], &[&nothing; ROW]).await?);
         profile.pass_us = (one - (row - one) / (ROW - 1) as f64).max(0.0);
-        let us = Stream::new(gpu, weights, bytes, STREAM_GROUPS)?.us(gpu, 1).await? - profile.pass_us;
+        let largest = Stream::new(gpu, &sink, largest, bytes, STREAM_GROUPS)?;
+        let others = parts.map(|(part, bytes)| Stream::new(gpu, &sink, part, bytes, STREAM_GROUPS));
+        let others = others.collect::<Result<Vec<_>>>()?;
+        let us = least(gpu, &others.iter().collect::<Vec<_>>(), &[&largest]).await? - profile.pass_us;
         profile.times.insert(STREAM.to_owned(), KernelTime { kernel: STREAM.to_owned(), calls: 1, us, bytes });
         Ok(profile)
     }
@@ -103,9 +118,13 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(gpu: &mut Gpu, weights: wgpu::BufferBinding<'_>, bytes: u64, groups: usize) -> Result<Self> {
-        let sink = gpu.buffer("stream", 16, wgpu::BufferUsages::empty())?;
-        gpu.bytes -= sink.size();
+    fn new(
+        gpu: &mut Gpu,
+        sink: &wgpu::Buffer,
+        weights: wgpu::BufferBinding<'_>,
+        bytes: u64,
+        groups: usize,
+    ) -> Result<Self> {
         let mut kernel = KernelBuilder::new(STREAM, "");
         kernel.u32("WG", STREAM_INVOCATIONS).u32("GROUPS", groups).u32("COUNT", bytes as usize / 16);
         kernel.read("data", "vec4<u32>", Resource::Input(0)).write("kept", "vec2<u32>", Resource::Drawn);
@@ -115,15 +134,27 @@ impl Stream {
         Ok(Self { pipeline, group, groups })
     }
 
-    /// Microseconds of a pass that runs it so many times: the least of several.
-    async fn us(&self, gpu: &mut Gpu, runs: usize) -> Result<f64> {
-        let times = timed(gpu, STREAM_TIMES, |_, pass| {
-            pass.set_pipeline(&self.pipeline.compute);
-            pass.set_bind_group(0, &self.group, &[]);
-            (0..runs).for_each(|_| pass.dispatch_workgroups(self.groups as u32, 1, 1));
-        });
-        Ok(times.await?.into_iter().min_by(f64::total_cmp).unwrap_or_default())
+    fn record(&self, pass: &mut wgpu::ComputePass<'_>) {
+        pass.set_pipeline(&self.pipeline.compute);
+        pass.set_bind_group(0, &self.group, &[]);
+        pass.dispatch_workgroups(self.groups as u32, 1, 1);
     }
+}
+
+/// Microseconds of a pass of these dispatches, after one of those `before`: the least of several.
+async fn least(gpu: &mut Gpu, before: &[&Stream], dispatches: &[&Stream]) -> Result<f64> {
+    let mut least = f64::INFINITY;
+    for _ in 0..STREAM_TIMES {
+        let passes = [before, dispatches];
+        let record = |index: usize, pass: &mut wgpu::ComputePass<'_>| {
+            passes[index].iter().for_each(|stream| stream.record(pass));
+        };
+        let [_, us] = timed(gpu, passes.len(), record).await?[..] else {
+            return Err(Error::internal("expected two times"));
+        };
+        least = least.min(us);
+    }
+    Ok(least)
 }
 
 /// Microseconds of each of `count` passes.

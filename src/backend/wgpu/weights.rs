@@ -218,10 +218,11 @@ impl Weights {
         self.operands.get(weight).ok_or_else(|| Error::internal(format!("there is no weight {weight}")))
     }
 
-    /// The largest part that one binding reaches, and its bytes.
-    pub fn largest(&self) -> Option<(wgpu::BufferBinding<'_>, u64)> {
-        let largest = self.parts.iter().max_by_key(|part| part.spec.bytes());
-        largest.map(|part| (part.binding(), part.spec.bytes()))
+    /// All parts and their bytes, the largest first.
+    pub fn by_size(&self) -> Vec<(wgpu::BufferBinding<'_>, u64)> {
+        let mut parts: Vec<_> = self.parts.iter().map(|part| (part.binding(), part.spec.bytes())).collect();
+        parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+        parts
     }
 
     /// What reaches one part of a weight.
