@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::shader::{KernelBuilder, Resource};
 use std::collections::BTreeMap;
 
-/// Workgroups and their invocations of the kernel that only reads.
+/// Workgroups, at most, and their invocations of the kernel that only reads.
 const STREAM_GROUPS: usize = 4096;
 const STREAM_INVOCATIONS: usize = 256;
 /// How often a time is taken: the least counts, and the first ones only wake the device.
-const STREAM_TIMES: usize = 20;
+const STREAM_TIMES: usize = 10;
 /// Bytes that are more than caches hold.
-const BEYOND_CACHES: u64 = 512 << 20;
+const BEYOND_CACHES: u64 = 256 << 20;
 
 /// Dispatches of a pass that shows what one of them takes in a row of them.
 const ROW: usize = 33;
@@ -29,27 +29,30 @@ pub struct Profile {
 
 impl Profile {
     /// Measures what a pass costs (a dispatch that does next to nothing, alone and in a row) and how fast the memory gives
-    /// the largest part of the weights when nothing is done with them. Others are read in between, as by a token: of a part
-    /// that is read again and again, some would come from a cache.
+    /// the largest part of the weights when nothing is done with them: as for a kernel, that is what a pass takes with it less
+    /// what it takes without. Other parts are read before it, as by a token: of one that is read again and again, some would
+    /// come from a cache.
     pub async fn new(gpu: &mut Gpu, weights: &Weights) -> Result<Self> {
         let mut profile = Self { times: BTreeMap::new(), pass_us: 0.0 };
-        let (parts, mut read) = (weights.by_size(), 0);
-        let mut parts = parts.into_iter().take_while(|(_, bytes)| {
-            let more = read < BEYOND_CACHES;
-            read += bytes;
-            more
-        });
-        let Some((largest, bytes)) = parts.next() else { return Ok(profile) };
         // One for all, so that each waits for the one before it.
         let sink = gpu.buffer("stream", 16, wgpu::BufferUsages::empty())?;
         gpu.bytes -= sink.size();
-        let nothing = Stream::new(gpu, &sink, largest.clone(), 16, 1)?;
-        let (one, row) = (least(gpu, &[], &[&nothing]).await?, least(gpu, &[], &[&nothing; ROW]).await?);
+        let largest = weights.parts().enumerate().max_by_key(|(_, (_, bytes))| *bytes);
+        let Some((place, (largest, bytes))) = largest else { return Ok(profile) };
+        let nothing = Stream::new(gpu, &sink, largest.clone(), 16)?;
+        let [one, row] = least(gpu, [&[&nothing], &[&nothing; ROW]]).await?;
         profile.pass_us = (one - (row - one) / (ROW - 1) as f64).max(0.0);
-        let largest = Stream::new(gpu, &sink, largest, bytes, STREAM_GROUPS)?;
-        let others = parts.map(|(part, bytes)| Stream::new(gpu, &sink, part, bytes, STREAM_GROUPS));
-        let others = others.collect::<Result<Vec<_>>>()?;
-        let us = least(gpu, &others.iter().collect::<Vec<_>>(), &[&largest]).await? - profile.pass_us;
+        let (mut streams, mut read) = (Vec::new(), 0);
+        for (index, (part, bytes)) in weights.parts().enumerate() {
+            if index != place && read < BEYOND_CACHES {
+                streams.push(Stream::new(gpu, &sink, part, bytes)?);
+                read += bytes;
+            }
+        }
+        streams.push(Stream::new(gpu, &sink, largest, bytes)?);
+        let all: Vec<&Stream> = streams.iter().collect();
+        let [whole, without] = least(gpu, [&all, &all[..all.len() - 1]]).await?;
+        let us = (whole - without).max(0.0);
         profile.times.insert(STREAM.to_owned(), KernelTime { kernel: STREAM.to_owned(), calls: 1, us, bytes });
         Ok(profile)
     }
@@ -118,19 +121,15 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(
-        gpu: &mut Gpu,
-        sink: &wgpu::Buffer,
-        weights: wgpu::BufferBinding<'_>,
-        bytes: u64,
-        groups: usize,
-    ) -> Result<Self> {
+    fn new(gpu: &mut Gpu, sink: &wgpu::Buffer, part: wgpu::BufferBinding<'_>, bytes: u64) -> Result<Self> {
+        let words = bytes as usize / 16;
+        let groups = words.div_ceil(STREAM_INVOCATIONS).min(STREAM_GROUPS);
         let mut kernel = KernelBuilder::new(STREAM, "");
-        kernel.u32("WG", STREAM_INVOCATIONS).u32("GROUPS", groups).u32("COUNT", bytes as usize / 16);
+        kernel.u32("WG", STREAM_INVOCATIONS).u32("GROUPS", groups).u32("COUNT", words);
         kernel.read("data", "vec4<u32>", Resource::Input(0)).write("kept", "vec2<u32>", Resource::Drawn);
         let launch = kernel.launch([groups, 1, 1], &gpu.caps)?;
         let pipeline = gpu.pipeline(&launch.kernel, &launch.bindings)?;
-        let group = gpu.bind(&pipeline, &[weights, sink.as_entire_buffer_binding()]);
+        let group = gpu.bind(&pipeline, &[part, sink.as_entire_buffer_binding()]);
         Ok(Self { pipeline, group, groups })
     }
 
@@ -141,18 +140,15 @@ impl Stream {
     }
 }
 
-/// Microseconds of a pass of these dispatches, after one of those `before`: the least of several.
-async fn least(gpu: &mut Gpu, before: &[&Stream], dispatches: &[&Stream]) -> Result<f64> {
-    let mut least = f64::INFINITY;
+/// Microseconds of two passes, each of such dispatches: the least of several runs in turns.
+async fn least(gpu: &mut Gpu, passes: [&[&Stream]; 2]) -> Result<[f64; 2]> {
+    let mut least = [f64::INFINITY; 2];
     for _ in 0..STREAM_TIMES {
-        let passes = [before, dispatches];
         let record = |index: usize, pass: &mut wgpu::ComputePass<'_>| {
             passes[index].iter().for_each(|stream| stream.record(pass));
         };
-        let [_, us] = timed(gpu, passes.len(), record).await?[..] else {
-            return Err(Error::internal("expected two times"));
-        };
-        least = least.min(us);
+        let times = timed(gpu, passes.len(), record).await?;
+        least.iter_mut().zip(times).for_each(|(least, us)| *least = least.min(us));
     }
     Ok(least)
 }

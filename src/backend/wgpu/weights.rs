@@ -218,11 +218,9 @@ impl Weights {
         self.operands.get(weight).ok_or_else(|| Error::internal(format!("there is no weight {weight}")))
     }
 
-    /// All parts and their bytes, the largest first.
-    pub fn by_size(&self) -> Vec<(wgpu::BufferBinding<'_>, u64)> {
-        let mut parts: Vec<_> = self.parts.iter().map(|part| (part.binding(), part.spec.bytes())).collect();
-        parts.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
-        parts
+    /// What reaches each part, and its bytes.
+    pub fn parts(&self) -> impl Iterator<Item = (wgpu::BufferBinding<'_>, u64)> {
+        self.parts.iter().map(|part| (part.binding(), part.spec.bytes()))
     }
 
     /// What reaches one part of a weight.
