@@ -121,6 +121,7 @@ macro_rules! kernel_table {
     };
 }
 
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 kernel_table!(SCALAR, "scalar", isa::Scalar);
 #[cfg(target_arch = "x86_64")]
 kernel_table!(AVX2, "avx2", isa::Avx2<false>, features: "avx2,fma,f16c");
@@ -147,6 +148,25 @@ static SIMD128_PAIRS: Kernels = {
 };
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128", not(target_feature = "relaxed-simd")))]
 kernel_table!(SIMD128, "simd128", isa::Simd128<false>);
+/// Only products, of which the self-test of a backend may find the others wrong: all else would make the modules larger
+/// for nothing.
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+static SCALAR: Kernels = {
+    unsafe fn coded(share: &CodedShare<'_>) {
+        // SAFETY: the same contract.
+        unsafe { matmul::coded::<isa::Scalar>(share) }
+    }
+    unsafe fn dense(share: &DenseShare<'_>) {
+        // SAFETY: the same contract.
+        unsafe { matmul::dense::<isa::Scalar>(share) }
+    }
+    unsafe fn quantize(job: QuantizeRow<'_>) {
+        // SAFETY: the same contract.
+        unsafe { quantize_row::<isa::Scalar>(job) };
+    }
+    let (wide_from, centres) = (<isa::Scalar as isa::Isa>::WIDE_FROM, <isa::Scalar as isa::Isa>::CENTRES);
+    Kernels { name: "scalar", wide_from, centres, coded, dense, quantize, ..SIMD128 }
+};
 
 impl Kernels {
     /// Name of the instruction set, for logs.
