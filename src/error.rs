@@ -154,6 +154,19 @@ impl std::error::Error for Error {
     }
 }
 
+/// What a JSON value is, for messages of what was found.
+pub(crate) fn json_kind(value: &serde_json::Value) -> &'static str {
+    use serde_json::Value;
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
 /// Adds places to the error of a result.
 pub trait Context<T> {
     /// On an error, adds the outer breadcrumb that `place` makes.

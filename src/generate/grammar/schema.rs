@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{MOST_REGEX_BYTES, MOST_SCHEMA_BYTES};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, json_kind};
 
 /// How deep a schema may nest.
 const MOST_DEPTH: usize = 64;
@@ -76,7 +76,7 @@ impl<'s> Check<'s> {
         let entries = match schema {
             Value::Object(entries) => entries,
             Value::Bool(_) => return Ok(()),
-            other => return Err(self.wrong("a schema: an object, true or false", kind(other))),
+            other => return Err(self.wrong("a schema: an object, true or false", json_kind(other))),
         };
         let combined =
             ["allOf", "anyOf", "oneOf", "$ref", "properties"].iter().filter(|key| entries.contains_key(**key)).count();
@@ -146,7 +146,7 @@ impl<'s> Check<'s> {
     }
 
     fn list(&mut self, value: &'s Value) -> Result<()> {
-        let Value::Array(list) = value else { return Err(self.wrong("a list of schemas", kind(value))) };
+        let Value::Array(list) = value else { return Err(self.wrong("a list of schemas", json_kind(value))) };
         for (index, part) in list.iter().enumerate() {
             self.path.push(index.to_string());
             self.schema(part)?;
@@ -156,7 +156,7 @@ impl<'s> Check<'s> {
     }
 
     fn map(&mut self, value: &'s Value) -> Result<()> {
-        let Value::Object(map) = value else { return Err(self.wrong("an object of schemas", kind(value))) };
+        let Value::Object(map) = value else { return Err(self.wrong("an object of schemas", json_kind(value))) };
         for (name, part) in map {
             self.path.push(name.clone());
             self.schema(part)?;
@@ -178,17 +178,6 @@ impl<'s> Check<'s> {
         let place: Vec<&str> = self.path.iter().take(12).map(String::as_str).collect();
         let place = if place.is_empty() { "the schema".to_owned() } else { place.join(".") };
         Error::invalid_argument(format!("{place}: expected {expected}, found {found}"))
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, json_kind};
 use crate::text::template::json::{Layout, to_json};
 
 /// A word that no template prints by itself.
@@ -59,7 +59,7 @@ impl Shapes {
         let Value::Object(entries) = message else {
             return Err(Error::invalid_argument(format!(
                 "message {index} should be an object; found {}",
-                kind(message)
+                json_kind(message)
             )));
         };
         if !entries.get("role").is_some_and(Value::is_string) {
@@ -92,7 +92,7 @@ impl Shapes {
             Value::String(_) | Value::Null => Ok(content.clone()),
             other => Err(Error::invalid_argument(format!(
                 "the content of message {index} should be a string, null or a list of parts; found {}",
-                kind(other)
+                json_kind(other)
             ))),
         }
     }
@@ -140,16 +140,5 @@ fn part_text(part: &Value, index: usize, at: usize) -> Result<&str> {
             "part {at} of message {index} is of type {}; this model takes text only",
             found.unwrap_or("unknown")
         ))),
-    }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "an object",
     }
 }
