@@ -248,11 +248,8 @@ impl KernelBuilder {
             source.push_str(text.ok_or_else(|| Error::internal(format!("there is no shader {part}")))?);
         }
         // The compiler of a CPU that stands for a GPU takes long over much text.
-        let source = if caps.parallel > Caps::SOFTWARE_PARALLEL {
-            unroll(&source, &self.constants).at(|| self.name.clone())?
-        } else {
-            source
-        };
+        let source =
+            if caps.is_software() { source } else { unroll(&source, &self.constants).at(|| self.name.clone())? };
         let kernel = Kernel { name: self.name.clone(), source };
         Ok(Launch { kernel, bindings: self.bindings.clone(), workgroups, weight_bytes: self.weight_bytes })
     }

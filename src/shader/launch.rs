@@ -32,6 +32,12 @@ impl Caps {
     /// [`Caps::parallel`] of a CPU that stands for a GPU.
     pub const SOFTWARE_PARALLEL: usize = 1024;
 
+    /// Whether the device is a CPU that stands for a GPU.
+    #[must_use]
+    pub fn is_software(&self) -> bool {
+        self.parallel <= Self::SOFTWARE_PARALLEL
+    }
+
     /// These capabilities on a CPU that stands for a GPU: workgroup memory and barriers are slow there.
     #[must_use]
     pub fn of_software(self) -> Self {

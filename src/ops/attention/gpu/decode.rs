@@ -3,7 +3,7 @@
 
 use super::{Call, prefill};
 use crate::error::Result;
-use crate::shader::{Caps, KernelBuilder, Launch, Resource, floor_power_of_two};
+use crate::shader::{KernelBuilder, Launch, Resource, floor_power_of_two};
 
 /// Keys that a workgroup scores at once.
 const BLOCK: usize = 64;
@@ -15,7 +15,7 @@ const SPLITS: usize = 64;
 pub fn launches(call: &Call<'_>, launches: &mut Vec<Launch>) -> Result<()> {
     let head_dim = call.op.head_dim;
     // For a CPU that stands for a GPU even a workgroup without keys is much work (SwiftShader: 0.9 ms).
-    let most = if call.cx.caps.parallel > Caps::SOFTWARE_PARALLEL { SPLITS } else { 1 };
+    let most = if call.cx.caps.is_software() { 1 } else { SPLITS };
     let splits = call.cx.capacity.div_ceil(BLOCK).clamp(1, most);
     // Few workgroups are done sooner with more invocations each.
     let invocations = if splits <= SPLITS / 4 { 256 } else { 128 };
