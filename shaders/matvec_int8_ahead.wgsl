@@ -24,7 +24,7 @@ fn main(@builtin(workgroup_id) wg: vec3<u32>, @builtin(local_invocation_index) l
         }
         // unroll
         for (var j = 0u; j < SUMS; j++) {
-            sums[j] += w_products(w_opened(stored[j], TILE_0 + tile_of(first, j), k), x);
+            sums[j] += w_products(w_opened(stored[j], k), x);
         }
     }
     reduce(local, lane);

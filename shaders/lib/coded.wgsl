@@ -12,20 +12,20 @@ struct Weights8 {
 struct Row8 { a: vec4<f32>, b: vec4<f32> }
 
 // A step as memory gives it.
-struct Stored8 { codes: StoredCodes, scales: vec4<u32> }
+struct Stored8 { codes: StoredCodes, scales: StoredScales }
 
 fn w_fetch(tile: u32, k8: u32) -> Stored8 {
-    return Stored8(w_stored(tile, k8), scales_word(tile * GROUPS + k8 / GROUP_8));
+    return Stored8(w_stored(tile, k8), scales_stored(tile * GROUPS + k8 / GROUP_8));
 }
 
-fn w_opened(stored: Stored8, tile: u32, k8: u32) -> Weights8 {
+fn w_opened(stored: Stored8, k8: u32) -> Weights8 {
     let codes = w_codes(stored.codes, k8);
-    let scales = w_scales(stored.scales, tile * GROUPS + k8 / GROUP_8);
+    let scales = w_scales(stored.scales);
     return Weights8(codes.lo, codes.hi, scales.scale, scales.bias);
 }
 
 fn w_load(tile: u32, k8: u32) -> Weights8 {
-    return w_opened(w_fetch(tile, k8), tile, k8);
+    return w_opened(w_fetch(tile, k8), k8);
 }
 
 // Products of the 4 rows with 8 activations. Codes are read as fractions of 255, which hardware unpacks in one go.

@@ -1,12 +1,13 @@
 // 8 bytes a tile and group: four f16 scales; the bias is -ZERO scales.
 struct Scales { scale: vec4<f32>, bias: vec4<f32> }
 
-fn scales_word(group: u32) -> vec4<u32> {
-    return weights[SCALES_AT + group / 2u];
+alias StoredScales = vec2<u32>;
+
+fn scales_stored(group: u32) -> StoredScales {
+    return tile_scales[SCALES_AT * 2u + group];
 }
 
-fn w_scales(word: vec4<u32>, group: u32) -> Scales {
-    let pair = select(word.xy, word.zw, (group & 1u) == 1u);
-    let scale = vec4<f32>(unpack2x16float(pair.x), unpack2x16float(pair.y));
+fn w_scales(stored: StoredScales) -> Scales {
+    let scale = vec4<f32>(unpack2x16float(stored.x), unpack2x16float(stored.y));
     return Scales(scale, -ZERO * scale);
 }

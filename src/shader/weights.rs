@@ -19,7 +19,8 @@ pub fn device_planes(layout: PackedLayout, tiles: usize, columns: usize) -> [usi
 }
 
 impl KernelBuilder {
-    /// Binds one part of the weight matrix `input` as `weights` and adds what decodes it.
+    /// Binds one part of the weight matrix `input` as `weights` (and, where groups have no bias, as `tile_scales` too) and adds
+    /// what decodes it.
     /// Constants: `K8` (steps of 8 columns), `TILE_0` (the part's first tile).
     pub fn weights(
         &mut self,
@@ -45,7 +46,11 @@ impl KernelBuilder {
                 self.f32("ZERO", if codes == Codes::B8 { 128.0 } else { codes.zero() as f32 });
                 self.f32("AFFINE_ZERO", if codes == Codes::B8 { 128.0 } else { 0.0 });
                 self.part(codes_part(codes)).part("lib/coded");
-                self.part(if affine { "lib/scales_affine" } else { "lib/scales_plain" })
+                if affine {
+                    return self.part("lib/scales_affine");
+                }
+                // A second view of the same bytes: a load of 16 would bring the scales of a group that is not asked for.
+                self.read("tile_scales", "vec2<u32>", Resource::Weight { input, part: index }).part("lib/scales_plain")
             }
         }
     }
