@@ -1,7 +1,4 @@
-// Eight activations as signed bytes: value = scale * byte. `sum` is that of the bytes, `squares` that of the
-// activations before the norm's weights.
-struct Bytes8 { lo: u32, hi: u32, scale: f32, sum: i32, squares: f32 }
-
+// Eight activations of one token become bytes.
 fn bytes_of(k8: u32) -> Bytes8 {
     let xa = x4(0u, k8 * 2u);
     let xb = x4(0u, k8 * 2u + 1u);

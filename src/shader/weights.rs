@@ -65,7 +65,7 @@ impl KernelBuilder {
             (false, Codes::B8) => 128,
             (false, codes) => codes.zero(),
         };
-        self.u32("FLIP", flip).i32("ZERO_CODE", zero - moved).part("lib/x_int8").part("lib/w_dots");
+        self.u32("FLIP", flip).i32("ZERO_CODE", zero - moved).part("lib/bytes8").part("lib/w_dots");
         self.part(if affine { "lib/products_affine" } else { "lib/products_plain" })
     }
 }

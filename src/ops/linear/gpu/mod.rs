@@ -54,6 +54,14 @@ pub fn launches(op: &Linear, cx: &LaunchCx<'_>) -> Result<Vec<Launch>> {
         launches.push(launch);
         call.bytes = Some(bytes);
     }
+    if let ([matrix], true) = (call.inputs.matrices, tokens == 1)
+        && matvec::quantizes_before(&cx.caps, cx.input(*matrix)?.rows(), columns)
+        && call.any_coded()?
+    {
+        let (launch, bytes) = matvec::quantize(&call)?;
+        launches.push(launch);
+        (call.bytes, call.norm) = (Some(bytes), None);
+    }
     let runs = call.runs()?;
     if op.gate == Some(Gate::Silu) && runs.len() > 1 {
         call.separate_gate(&mut launches)?;
@@ -74,7 +82,7 @@ struct Call<'a> {
     columns: usize,
     /// The activations, normalized already unless `norm` is fused.
     x: Resource,
-    /// The activations as bytes, where matrix products of many tokens take them so.
+    /// The activations as bytes, normalized already, where a dispatch before makes them so.
     bytes: Option<Resource>,
     norm: Option<(usize, f32)>,
 }
@@ -208,7 +216,7 @@ impl<'a> Call<'a> {
         let layout = self.cx.input(self.matrix(product.matrix)?)?.weight()?.layout;
         let kind = self.kind(layout);
         let tiles = tiles(&product.rows, product.gated);
-        let walk = Walk::new(&self.cx.caps, tiles, product.gated, self.columns);
+        let walk = Walk::new(&self.cx.caps, tiles, product.gated, self.columns, self.bytes.is_some());
         let file = match kind {
             Kind::Matmul => matmul::file(&self.cx.caps),
             Kind::MatmulInt8 => "matmul_int8",
@@ -266,13 +274,18 @@ impl<'a> Call<'a> {
     fn inputs(&self, kernel: &mut KernelBuilder, product: &Product<'_>) -> Result<()> {
         let matrix = self.matrix(product.matrix)?;
         let layout = self.cx.input(matrix)?.weight()?.layout;
-        kernel.u32("K", self.columns).bool("NORM", self.norm.is_some());
-        kernel.f32("EPS", self.norm.map_or(0.0, |(_, eps)| eps));
+        kernel.u32("K", self.columns);
         kernel.weights(matrix, product.part, layout, self.columns);
         if product.rows.len() > 1 {
             let row = layout.plane_bytes(4, self.columns).iter().sum::<usize>() / 4;
             kernel.reads_weights((product.rows.iter().sum::<usize>() * row) as u64);
         }
+        self.norm(kernel)
+    }
+
+    /// The norm that a kernel applies itself, if any.
+    fn norm(&self, kernel: &mut KernelBuilder) -> Result<()> {
+        kernel.bool("NORM", self.norm.is_some()).f32("EPS", self.norm.map_or(0.0, |(_, eps)| eps));
         match self.norm {
             Some((weight, _)) => {
                 kernel.u32("NORM_AT_4", self.cx.input(weight)?.vector_at() / 4);
@@ -300,7 +313,7 @@ impl<'a> Call<'a> {
 
     fn activations(&self, kernel: &mut KernelBuilder, kind: Kind) {
         match (kind, self.bytes) {
-            (Kind::MatmulInt8, Some(bytes)) => kernel.read("x", "vec4<u32>", bytes),
+            (Kind::MatmulInt8 | Kind::MatvecInt8, Some(bytes)) => kernel.read("x", "vec4<u32>", bytes),
             _ if self.columns.is_multiple_of(32) => kernel.read("x", "vec4<f32>", self.x).part("lib/x_exact"),
             _ => kernel.read("x", "f32", self.x).part("lib/x_padded"),
         };
