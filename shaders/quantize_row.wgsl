@@ -3,15 +3,17 @@
 @compute @workgroup_size(WG)
 fn main(@builtin(local_invocation_index) local: u32) {
     var squares = 0.0;
-    for (var k4 = local; k4 < K8 * 2u; k4 += WG) {
-        let four = x4(0u, k4);
-        squares += dot(four, four);
-    }
-    let mean = total_of(local, squares) / f32(K8 * 8u);
-    let scale = select(1.0, 1.0 / sqrt(mean + EPS), NORM);
     for (var k = local; k < K8; k += WG) {
-        var eight = bytes_of(k);
-        eight.scale *= scale;
+        let eight = bytes_of(k);
+        squares += eight.squares;
         dst[k] = packed(eight);
+    }
+    if (!NORM) {
+        return;
+    }
+    // What the norm makes of all is known only now.
+    let scale = 1.0 / sqrt(total_of(local, squares) / f32(K8 * 8u) + EPS);
+    for (var k = local; k < K8; k += WG) {
+        dst[k].z = bitcast<u32>(bitcast<f32>(dst[k].z) * scale);
     }
 }
