@@ -108,6 +108,25 @@ fn linear_over_bytes_agrees_with_the_reference() {
     check_cases(caps, KvType::F32, |case| case.op.name() == "linear" && case.tokens > 1, of_bytes);
 }
 
+#[test]
+fn activations_of_very_tall_matrices_become_bytes_in_a_dispatch_before() {
+    let mut gpu = gpu();
+    gpu.caps = Caps { int8: true, parallel: 100, ..Caps::WEBGPU_MINIMUM };
+    let q4 = PackedLayout::Coded { codes: Codes::B4, group: 32, affine: false };
+    for norm in [None, Some(1e-5)] {
+        let op = Linear { norm, ..Linear::PLAIN };
+        let mut of = |rows| {
+            let case = cases::linear_case(op, &[q4], &[rows], (1024, 1), &mut Random::new(7)).unwrap();
+            block_on(check(&mut gpu, &case, KvType::F32)).unwrap()
+        };
+        let (tall, low) = (of(256), of(240));
+        assert!(tall.nmse <= TOLERANCE_INT8, "{:e}", tall.nmse);
+        let quantize = if norm.is_some() { "quantize_row norm" } else { "quantize_row" };
+        assert_eq!(tall.kernels, [quantize, "matvec_int8 b4g32"]);
+        assert!(!low.kernels.iter().any(|kernel| kernel.starts_with("quantize_row")), "{:?}", low.kernels);
+    }
+}
+
 /// The largest relative error with weights and activations staged as f16.
 const STAGED_AS_F16: f64 = 5e-7;
 

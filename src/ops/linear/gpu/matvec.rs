@@ -13,8 +13,8 @@ const FEWEST_LANES: usize = 32;
 /// Steps whose activations are staged in workgroup memory at most: 6 KiB.
 const STAGED_STEPS: usize = 384;
 
-/// Steps of an invocation, were there [`Caps::parallel`] of them, from which on activations become bytes in a dispatch of
-/// their own.
+/// Steps of an invocation, were there [`Caps::parallel`] of them, from which on activations become bytes in a dispatch
+/// of their own.
 const STEPS_BEFORE: usize = 80;
 
 /// The kernel's file.
@@ -61,7 +61,7 @@ enum Bytes {
     Lane,
 }
 
-/// Whether the lanes have so many steps that a dispatch which turns the activations into bytes costs less than it spares.
+/// Whether there are so many steps that a dispatch which turns the activations into bytes costs less than it spares.
 pub fn quantizes_before(caps: &Caps, rows: usize, columns: usize) -> bool {
     caps.int8 && columns.is_multiple_of(32) && rows / 4 * (columns / 8) >= STEPS_BEFORE * caps.parallel
 }
@@ -79,8 +79,8 @@ pub fn quantize(call: &Call<'_>) -> Result<(Launch, Resource)> {
 }
 
 impl Walk {
-    /// For a matrix of `tiles` tiles (of each of two matrices if `gated`) of `columns` columns, with activations that are
-    /// bytes already if `quantized`.
+    /// For a matrix of `tiles` tiles (of each of two matrices if `gated`) of `columns` columns, with activations that
+    /// are bytes already if `quantized`.
     /// Few tiles need many lanes each to keep the device busy; where there are many, a lane with more tiles saves
     /// turning activations into bytes, and so does staging where rows are short. The borders were measured
     /// (docs/performance.md).
@@ -107,7 +107,8 @@ impl Walk {
         let lanes = lanes.min(floor_power_of_two(steps));
         let most = match bytes {
             Bytes::Before => 4,
-            _ => lanes / 128,
+            _ if lanes == 256 => 2,
+            _ => 1,
         };
         let unroll = [4, 2].into_iter().find(|&u| u <= most && steps.is_multiple_of(lanes * u)).unwrap_or(1);
         let invocations = match bytes {
