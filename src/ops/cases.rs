@@ -4,8 +4,9 @@
 use super::{Add, Attention, Embed, Gate, HeadNorm, Linear, Mul, Pairs, RmsNorm, Rope, RopeScaling, RopeTable};
 use super::{Rotary, Silu, TakeRows};
 use crate::error::{Context, Result};
-use crate::graph::{CacheSpec, Graph, GraphBuilder, Operator, ReferenceCache, ReferenceCx};
+use crate::graph::{CacheSpec, Graph, GraphBuilder, Operator, ReferenceCache, ReferenceCx, ValueId};
 use crate::quant::{Codes, KvType, PackedLayout, PackedRows, unpack_rows};
+use crate::shader::Caps;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -37,6 +38,9 @@ pub struct Case {
     pub position: usize,
     /// The cache before the step, where the operation has one.
     pub cache: Option<(CacheSpec, ReferenceCache)>,
+    /// [`Caps::parallel`] of a device that is to this case what the real one is to the one that it stands for, so that
+    /// the same kernels are chosen.
+    pub parallel: Option<usize>,
 }
 
 /// A graph of one operation whose activations are constants, so that a backend runs a case as it runs a model.
@@ -51,6 +55,12 @@ pub struct CaseGraph {
 }
 
 impl Case {
+    /// The capabilities by which the case's kernels are chosen on a device with `caps`.
+    #[must_use]
+    pub fn caps(&self, caps: Caps) -> Caps {
+        Caps { parallel: self.parallel.unwrap_or(caps.parallel), ..caps }
+    }
+
     /// The outputs by the operation's reference, over weights as they are after packing.
     pub fn reference(&self) -> Result<Vec<Tensor>> {
         let inputs = self.inputs.iter().map(CaseInput::tensor).collect::<Result<Vec<_>>>()?;
@@ -232,7 +242,7 @@ pub fn layouts() -> Vec<PackedLayout> {
 }
 
 fn case(name: impl Into<String>, op: impl Operator, inputs: Vec<CaseInput>, tokens: usize) -> Case {
-    Case { name: name.into(), op: Arc::new(op), inputs, tokens, rows: tokens, position: 0, cache: None }
+    Case { name: name.into(), op: Arc::new(op), inputs, tokens, rows: tokens, position: 0, cache: None, parallel: None }
 }
 
 /// Every case.
@@ -504,9 +514,10 @@ pub fn random_attention_cases(count: usize, tokens: &[usize]) -> Result<Vec<Case
     Ok(cases)
 }
 
-/// A small case of each kind of operation that a graph uses, with its attributes and layouts: once for one token and
-/// once for several. For checks at load, in milliseconds.
-pub fn small_cases(graph: &Graph, layouts: &[PackedLayout]) -> Result<Vec<Case>> {
+/// A small case of each kind of operation that a graph uses on a device with `caps`, with its attributes and layouts:
+/// once for one token and once for several. Of matrix products with one token, whose kernels depend on the matrices'
+/// shapes, one for each shape. For checks at load, in milliseconds.
+pub fn small_cases(graph: &Graph, layouts: &[PackedLayout], caps: &Caps) -> Result<Vec<Case>> {
     let mut random = Random::new(7);
     let mut cases: Vec<Case> = Vec::new();
     let mut seen: Vec<String> = Vec::new();
@@ -517,13 +528,17 @@ pub fn small_cases(graph: &Graph, layouts: &[PackedLayout]) -> Result<Vec<Case>>
             .map(|input| graph.weight_of(*input).and_then(|weight| layouts.get(weight).copied()))
             .collect();
         let widths: Vec<usize> = node.inputs.iter().map(|input| graph.fact(*input).width().unwrap_or(1)).collect();
+        let linear = node.op.downcast_ref::<Linear>();
         for (tokens, columns) in [(1, 256), (5, 256), (5, 512)] {
-            if columns > 256 && node.op.downcast_ref::<Linear>().is_none_or(|op| op.gate.is_some()) {
+            if columns > 256 && linear.is_none_or(|op| op.gate.is_some()) {
                 continue;
             }
-            let case = small_case(node.op.as_ref(), (&stored, &widths), (tokens, columns), &mut random)?;
+            let case = match linear {
+                Some(op) if tokens == 1 => Some(small_matvec(op, &node.inputs, graph, (&stored, caps), &mut random)?),
+                _ => small_case(node.op.as_ref(), (&stored, &widths), (tokens, columns), &mut random)?,
+            };
             let Some(case) = case else { continue };
-            let kind = format!("{:?} {stored:?} {tokens} {columns}", case.op);
+            let kind = format!("{} {:?} {stored:?} {tokens} {columns} {:?}", case.name, case.op, case.parallel);
             if !seen.contains(&kind) {
                 seen.push(kind);
                 cases.push(case);
@@ -538,6 +553,30 @@ fn whole_groups(layouts: &[PackedLayout], columns: usize) -> usize {
     layouts.iter().fold(columns, |columns, layout| columns.max(layout.padded_columns(columns)))
 }
 
+/// A few rows of each matrix, all of its columns, and a device that is as much smaller.
+fn small_matvec(
+    op: &Linear,
+    inputs: &[ValueId],
+    graph: &Graph,
+    (stored, caps): (&[Option<PackedLayout>], &Caps),
+    random: &mut Random,
+) -> Result<Case> {
+    let inputs = op.split(inputs)?;
+    let columns = graph.fact(*inputs.x).width().unwrap_or(1);
+    let weights = inputs.matrices.iter().filter_map(|matrix| graph.weights.get(graph.weight_of(*matrix)?));
+    let tiles: usize = weights.map(|weight| weight.rows.div_ceil(4)).sum();
+    let layouts: Vec<PackedLayout> = op.split(stored)?.matrices.iter().flatten().copied().collect();
+    let rows = small_rows(op);
+    let small: usize = rows.iter().map(|rows| rows.div_ceil(4)).sum();
+    let case = linear_case(*op, &layouts, &rows, (columns, 1), random)?;
+    Ok(Case { parallel: Some((caps.parallel * small / tiles.max(1)).max(1)), ..case })
+}
+
+/// Few rows of each matrix of a product.
+fn small_rows(op: &Linear) -> Vec<usize> {
+    (0..op.n_matrices).map(|i| if op.gate.is_some() { 12 } else { 12 + i }).collect()
+}
+
 /// `None` for operations that only copy.
 fn small_case(
     op: &dyn Operator,
@@ -549,9 +588,7 @@ fn small_case(
     if let Some(op) = op.downcast_ref::<Linear>() {
         let matrices = op.split(stored)?.matrices.iter().flatten().copied().collect::<Vec<_>>();
         let columns = if width.is_multiple_of(32) { whole_groups(&matrices, columns) } else { 33 };
-        let rows =
-            if op.gate.is_some() { vec![12; matrices.len()] } else { (0..matrices.len()).map(|i| 12 + i).collect() };
-        return linear_case(*op, &matrices, &rows, (columns, tokens), random).map(Some);
+        return linear_case(*op, &matrices, &small_rows(op), (columns, tokens), random).map(Some);
     }
     if let Some(op) = op.downcast_ref::<Attention>() {
         return attention_case(Attention { cache: 0, ..*op }, (tokens, 70, 136), random).map(Some);

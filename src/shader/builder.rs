@@ -250,9 +250,7 @@ impl KernelBuilder {
             let text = SHADERS.iter().find(|(name, _)| name == part).map(|(_, text)| *text);
             source.push_str(text.ok_or_else(|| Error::internal(format!("there is no shader {part}")))?);
         }
-        // The compiler of a CPU that stands for a GPU takes long over much text.
-        let source =
-            if caps.is_software() { source } else { unroll(&source, &self.constants).at(|| self.name.clone())? };
+        let source = if caps.software { source } else { unroll(&source, &self.constants).at(|| self.name.clone())? };
         let kernel = Kernel { name: self.name.clone(), source };
         Ok(Launch { kernel, bindings: self.bindings.clone(), workgroups, weight_bytes: self.weight_bytes })
     }

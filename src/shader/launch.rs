@@ -26,22 +26,15 @@ pub struct Caps {
     pub parallel: usize,
     /// The most tokens whose matrix products decode the weights for each tile anew, without workgroup memory.
     pub few_tokens: usize,
+    /// Whether a CPU stands for the GPU: workgroup memory and barriers are slow there, and so is compiling long texts.
+    pub software: bool,
 }
 
 impl Caps {
-    /// [`Caps::parallel`] of a CPU that stands for a GPU.
-    pub const SOFTWARE_PARALLEL: usize = 1024;
-
-    /// Whether the device is a CPU that stands for a GPU.
-    #[must_use]
-    pub fn is_software(&self) -> bool {
-        self.parallel <= Self::SOFTWARE_PARALLEL
-    }
-
-    /// These capabilities on a CPU that stands for a GPU: workgroup memory and barriers are slow there.
+    /// These capabilities on a CPU that stands for a GPU.
     #[must_use]
     pub fn of_software(self) -> Self {
-        Self { parallel: Self::SOFTWARE_PARALLEL, few_tokens: 16, int8: false, ..self }
+        Self { parallel: 1024, few_tokens: 16, int8: false, software: true, ..self }
     }
 
     /// These capabilities without the one that kernels of these names use, and its name; `None` when they use none that
@@ -71,6 +64,7 @@ impl Caps {
         workgroups: 65_535,
         parallel: 200_000,
         few_tokens: 4,
+        software: false,
     };
 }
 

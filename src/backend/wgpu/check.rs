@@ -22,6 +22,14 @@ pub struct Outcome {
 
 /// Runs a case and compares.
 pub async fn check(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcome> {
+    let caps = gpu.caps;
+    gpu.caps = case.caps(caps);
+    let outcome = run(gpu, case, kv_type).await;
+    gpu.caps = caps;
+    outcome
+}
+
+async fn run(gpu: &mut Gpu, case: &Case, kv_type: KvType) -> Result<Outcome> {
     let case = &case.with_kv_type(kv_type);
     let parts = case.graph()?;
     let graph = Arc::new(parts.graph);
@@ -87,7 +95,7 @@ pub async fn self_test(
     layouts: &[PackedLayout],
     kv_type: KvType,
 ) -> Result<Vec<SelfTest>> {
-    test_cases(gpu, &small_cases(graph, layouts)?, kv_type).await
+    test_cases(gpu, &small_cases(graph, layouts, &gpu.caps)?, kv_type).await
 }
 
 /// Checks the kernels that these cases use. Fails, naming the kernels, when one is wrong.
@@ -137,7 +145,7 @@ pub fn kernels(cases: &[Case], caps: Caps) -> Result<Vec<Kernel>> {
                     kv_type,
                     activations: Activations::Blocks,
                 },
-                caps,
+                case.caps(caps),
             )?;
             let plan = Plan::new(&graph, Dims { tokens: case.tokens, rows: case.rows })?;
             Draft::new(&graph, plan, &target)?.launches().for_each(&mut add);

@@ -33,7 +33,8 @@ impl Hidden {
         let output = graph.outputs.first().and_then(|output| graph.fact(*output).width());
         let width = output.ok_or_else(|| Error::internal("the graph has no output"))?;
         let last = graph.nodes.last().cloned().into_iter().collect();
-        test_cases(gpu, &small_cases(&Graph { nodes: last, ..graph.clone() }, layouts)?, kv_type).await?;
+        let cases = small_cases(&Graph { nodes: last, ..graph.clone() }, layouts, &gpu.caps)?;
+        test_cases(gpu, &cases, kv_type).await?;
         let draft = |tokens| {
             let plan = Plan::new(graph, Dims { tokens, rows: tokens })?;
             Draft::new(graph, plan, &shared.target)

@@ -1,7 +1,7 @@
 //! Every kernel against the references, on whatever adapter there is; a missing one fails.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use super::check::{TOLERANCE_INT8, check, test_cases};
+use super::check::{TOLERANCE_INT8, check, kernels, test_cases};
 use super::device::Gpu;
 use super::model::Model;
 use crate::backend::samples;
@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, Result};
 use crate::graph::{CacheSpec, Fact, GraphBuilder, Operator, ReferenceCx};
 use crate::kernels::CpuCx;
 use crate::ops::cases::{self, Case, CaseInput, Random};
-use crate::ops::{Add, Embed, Linear, Pairs, RmsNorm};
+use crate::ops::{Add, Embed, Gate, Linear, Pairs, RmsNorm};
 use crate::optimize::optimize;
 use crate::quant::{Codes, PackedLayout};
 use crate::quantize::Activations;
@@ -102,7 +102,7 @@ fn linear_over_bytes_agrees_with_the_reference() {
     check_cases(caps, KvType::F32, one, of_bytes);
     // From few tiles for the device to many; how weights are stored makes no difference to that.
     for parallel in [3000, 1000, 200, 100, 5] {
-        let caps = Caps { parallel, ..caps };
+        let caps = Caps { parallel, software: parallel <= 1000, ..caps };
         check_cases(caps, KvType::F32, |case| one(case) && case.name.contains("b4g32a"), of_bytes);
     }
     check_cases(caps, KvType::F32, |case| case.op.name() == "linear" && case.tokens > 1, of_bytes);
@@ -127,6 +127,47 @@ fn activations_of_very_tall_matrices_become_bytes_in_a_dispatch_before() {
     }
 }
 
+/// The kernels of cases with the constants that say how they walk a matrix.
+fn walks(cases: &[Case], caps: Caps) -> Vec<(String, Vec<String>)> {
+    let walk = ["const WG:", "const LANES:", "const SPAN:", "const UNROLL:", "const K8:"];
+    let constants = |kernel: &Kernel| -> Vec<String> {
+        kernel
+            .source
+            .lines()
+            .filter(|line| walk.iter().any(|start| line.starts_with(start)))
+            .map(str::to_owned)
+            .collect()
+    };
+    kernels(cases, caps).unwrap().iter().map(|kernel| (kernel.name.clone(), constants(kernel))).collect()
+}
+
+#[test]
+fn the_self_test_of_matrix_products_runs_the_kernels_of_their_shapes() {
+    let q4 = PackedLayout::Coded { codes: Codes::B4, group: 32, affine: false };
+    let qkv = Linear { n_matrices: 3, norm: Some(1e-5), ..Linear::PLAIN };
+    let gated = Linear { n_matrices: 2, norm: Some(1e-5), gate: Some(Gate::Silu), ..Linear::PLAIN };
+    let mut seen = Vec::new();
+    for (int8, parallel) in [(true, 200_000), (true, 2000), (true, 100), (false, 200_000), (false, 2000)] {
+        let caps = Caps { int8, parallel, ..Caps::WEBGPU_MINIMUM };
+        for (op, rows, columns) in
+            [(Linear::PLAIN, vec![4096], 512), (qkv, vec![512, 128, 128], 256), (gated, vec![240; 2], 256)]
+        {
+            let layouts = vec![q4; rows.len()];
+            let case = cases::linear_case(op, &layouts, &rows, (columns, 1), &mut Random::new(7)).unwrap();
+            let parts = case.graph().unwrap();
+            let small = cases::small_cases(&parts.graph, &parts.layouts, &caps).unwrap();
+            let one: Vec<Case> = small.into_iter().filter(|case| case.tokens == 1).collect();
+            let expected = walks(&[case], caps);
+            assert_eq!(walks(&one, caps), expected, "{op:?} of {rows:?}, {caps:?}");
+            seen.extend(expected.into_iter().filter(|walk| !seen.contains(walk)).collect::<Vec<_>>());
+        }
+    }
+    let kernels = ["quantize_row", "matvec_int8 b4g32", "matvec_int8_ahead b4g32 gated norm", "matvec b4g32"];
+    for kernel in kernels {
+        assert!(seen.iter().any(|(name, _)| name == kernel), "{kernel} is not among {seen:?}");
+    }
+}
+
 /// The largest relative error with weights and activations staged as f16.
 const STAGED_AS_F16: f64 = 5e-7;
 
@@ -147,7 +188,7 @@ fn linear_of_random_shapes_agrees_with_the_reference() {
     let cases = cases::random_linear_cases(random_shapes(), &[1]).unwrap();
     for (at, parallel) in [200_000, 3000, 1000, 5].into_iter().enumerate() {
         let share: Vec<Case> = cases.iter().skip(at).step_by(4).cloned().collect();
-        let caps = Caps { parallel, ..Caps::WEBGPU_MINIMUM };
+        let caps = Caps { parallel, software: parallel <= 1000, ..Caps::WEBGPU_MINIMUM };
         check_all(caps, KvType::F32, share.clone(), tolerance);
         check_all(Caps { int8: true, ..caps }, KvType::F32, share, of_bytes);
     }
@@ -166,7 +207,8 @@ fn linear_of_random_shapes_and_many_tokens_agrees_with_the_reference() {
 
 /// The least capabilities, with the loops of kernels written out only where that does not take the adapter minutes.
 fn least_of_adapter() -> Caps {
-    Caps { parallel: gpu().caps.parallel, ..Caps::WEBGPU_MINIMUM }
+    let Caps { parallel, software, .. } = gpu().caps;
+    Caps { parallel, software, ..Caps::WEBGPU_MINIMUM }
 }
 
 #[test]
@@ -509,6 +551,7 @@ fn a_large_matrix_is_split_over_buffers() {
         rows: 4,
         position: 0,
         cache: None,
+        parallel: None,
     };
     assert!(block_on(check(&mut gpu, &case, KvType::F32)).unwrap().nmse < 1e-13);
 }

@@ -15,7 +15,7 @@ const SPLITS: usize = 64;
 pub fn launches(call: &Call<'_>, launches: &mut Vec<Launch>) -> Result<()> {
     let head_dim = call.op.head_dim;
     // For a CPU that stands for a GPU even a workgroup without keys is much work (SwiftShader: 0.9 ms).
-    let most = if call.cx.caps.is_software() { 1 } else { SPLITS };
+    let most = if call.cx.caps.software { 1 } else { SPLITS };
     let splits = call.cx.capacity.div_ceil(BLOCK).clamp(1, most);
     // Few workgroups are done sooner with more invocations each.
     let invocations = if splits <= SPLITS / 4 { 256 } else { 128 };

@@ -25,9 +25,8 @@ pub fn file(gated: bool) -> &'static str {
 /// The launch over `tiles` tiles, once everything is bound.
 pub fn launch(call: &Call<'_>, kernel: &mut KernelBuilder, tiles: usize) -> Result<Launch> {
     // Few tiles get many lanes each, but a lane at least two steps.
-    let parallel = call.cx.caps.parallel;
-    let fewest = FEWEST_LANES.min(floor_power_of_two(parallel / 1024));
-    let lanes = floor_power_of_two(parallel / tiles.max(1)).clamp(fewest, 256);
+    let fewest = if call.cx.caps.software { 1 } else { FEWEST_LANES };
+    let lanes = floor_power_of_two(call.cx.caps.parallel / tiles.max(1)).clamp(fewest, 256);
     let lanes = lanes.min(floor_power_of_two(call.columns / 16));
     let invocations = lanes.max(INVOCATIONS);
     kernel.u32("WG", invocations).u32("LANES", lanes).part("lib/reduce");
