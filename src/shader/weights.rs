@@ -19,8 +19,8 @@ pub fn device_planes(layout: PackedLayout, tiles: usize, columns: usize) -> [usi
 }
 
 impl KernelBuilder {
-    /// Binds one part of the weight matrix `input` as `weights` (and, where groups have no bias, as `tile_scales` too) and adds
-    /// what decodes it.
+    /// Binds one part of the weight matrix `input` as `weights` (and, where groups have no bias, as `tile_scales` too)
+    /// and adds what decodes it.
     /// Constants: `K8` (steps of 8 columns), `TILE_0` (the part's first tile).
     pub fn weights(
         &mut self,

@@ -60,7 +60,7 @@ enum Bytes {
     Lane,
 }
 
-/// Whether there are so many steps that a dispatch which turns the activations into bytes costs less than it spares.
+/// Whether there are so many steps that a dispatch which turns the activations into bytes spares about what it costs.
 pub fn quantizes_before(caps: &Caps, rows: usize, columns: usize) -> bool {
     caps.int8 && columns.is_multiple_of(32) && rows / 4 * (columns / 8) >= STEPS_BEFORE * caps.parallel
 }
